@@ -1,0 +1,51 @@
+/// Which devices there are, how to choose one, and what it offers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <sycl/sycl.hpp>
+#include <vector>
+
+namespace nullscope {
+
+enum class device_kind { cpu, gpu, accelerator };
+
+/// A tile (m x k times k x n) that the device's matrix engine multiplies, bf16 in and f32 out. Zero m means any m up to
+/// `max_m`, and likewise for n and k.
+struct matrix_tile {
+  std::int64_t m, n, k;
+  std::int64_t max_m, max_n, max_k;
+};
+
+/// What a device offers; dispatch decides by this.
+struct device_properties {
+  std::string name, vendor, driver, backend;
+  device_kind kind;
+  bool fp64, fp16;
+  std::vector<matrix_tile> bf16_tiles;  ///< empty: no matrix engine that can be reached
+  std::vector<std::int64_t> sub_group_sizes;
+  std::int64_t compute_units;
+  std::int64_t max_work_group_size;
+  std::int64_t local_memory_bytes;
+  std::int64_t global_memory_bytes;
+  std::int64_t max_allocation_bytes;
+};
+
+std::string_view to_string(device_kind kind);
+
+/// All devices, in the runtime's order; ONEAPI_DEVICE_SELECTOR, if set, has filtered them.
+std::vector<sycl::device> devices();
+
+/// Chooses a device:
+///   ""                 a GPU if there is one, otherwise what the runtime prefers
+///   "cpu", "gpu"       the first of that kind; "gpu:1" the second
+///   "2"                by its place in `devices()`
+///   anything else      the first whose name contains the text, whatever the case
+/// Throws unsupported_device with the list of devices if none fits.
+sycl::device select_device(std::string_view text = "");
+
+/// What the device offers. Asked once for each device, then remembered.
+const device_properties& properties(const sycl::device& device);
+
+}  // namespace nullscope

@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <mutex>
+#include <nullscope/device.hpp>
+#include <nullscope/errors.hpp>
+#include <optional>
+#include <unordered_map>
+
+namespace nullscope {
+namespace {
+
+namespace info = sycl::info::device;
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return std::tolower(c); });
+  return result;
+}
+
+std::optional<std::size_t> parse_index(std::string_view text) {
+  std::size_t value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+device_kind kind_of(const sycl::device& device) {
+  if (device.is_cpu()) return device_kind::cpu;
+  return device.is_gpu() ? device_kind::gpu : device_kind::accelerator;
+}
+
+std::vector<matrix_tile> bf16_tiles(const sycl::device& device) {
+  std::vector<matrix_tile> tiles;
+#ifdef SYCL_EXT_ONEAPI_MATRIX
+  namespace ext = sycl::ext::oneapi::experimental;
+  using ext::matrix::matrix_type;
+  if (!device.has(sycl::aspect::ext_intel_matrix)) return tiles;
+  for (const auto& c : device.get_info<ext::info::device::matrix_combinations>()) {
+    if (c.atype != matrix_type::bf16 || c.btype != matrix_type::bf16 || c.dtype != matrix_type::fp32) continue;
+    const auto signed_size = [](std::size_t n) { return static_cast<std::int64_t>(n); };
+    tiles.push_back({signed_size(c.msize), signed_size(c.nsize), signed_size(c.ksize), signed_size(c.max_msize),
+                     signed_size(c.max_nsize), signed_size(c.max_ksize)});
+  }
+#endif
+  return tiles;
+}
+
+device_properties ask(const sycl::device& device) {
+  device_properties result;
+  result.name = device.get_info<info::name>();
+  result.vendor = device.get_info<info::vendor>();
+  result.driver = device.get_info<info::driver_version>();
+  result.backend = device.get_platform().get_info<sycl::info::platform::name>();
+  result.kind = kind_of(device);
+  result.fp64 = device.has(sycl::aspect::fp64);
+  result.fp16 = device.has(sycl::aspect::fp16);
+  result.bf16_tiles = bf16_tiles(device);
+  for (const std::size_t size : device.get_info<info::sub_group_sizes>()) {
+    result.sub_group_sizes.push_back(static_cast<std::int64_t>(size));
+  }
+  result.compute_units = device.get_info<info::max_compute_units>();
+  result.max_work_group_size = static_cast<std::int64_t>(device.get_info<info::max_work_group_size>());
+  result.local_memory_bytes = static_cast<std::int64_t>(device.get_info<info::local_mem_size>());
+  result.global_memory_bytes = static_cast<std::int64_t>(device.get_info<info::global_mem_size>());
+  result.max_allocation_bytes = static_cast<std::int64_t>(device.get_info<info::max_mem_alloc_size>());
+  return result;
+}
+
+[[noreturn]] void no_such_device(std::string_view text, const std::vector<sycl::device>& all) {
+  std::string list;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    list += fmt::format("{}{} {} ({})", i ? ", " : "", i, all[i].get_info<info::name>(), to_string(kind_of(all[i])));
+  }
+  if (list.empty()) list = "none: no SYCL device is visible (is ONEAPI_DEVICE_SELECTOR set?)";
+  throw unsupported_device(fmt::format("no device fits \"{}\"; there are: {}", text, list));
+}
+
+}  // namespace
+
+std::string_view to_string(device_kind kind) {
+  switch (kind) {
+    case device_kind::cpu: return "cpu";
+    case device_kind::gpu: return "gpu";
+    case device_kind::accelerator: return "accelerator";
+  }
+  return "unknown";
+}
+
+std::vector<sycl::device> devices() {
+  try {
+    return sycl::device::get_devices();
+  } catch (const sycl::exception& failure) {  // a selector that is malformed, or no platform at all
+    throw unsupported_device(fmt::format("the SYCL runtime lists no devices: {}", failure.what()));
+  }
+}
+
+sycl::device select_device(std::string_view text) {
+  const std::vector<sycl::device> all = devices();
+  if (text.empty()) {
+    if (all.empty()) no_such_device(text, all);
+    return sycl::device(sycl::default_selector_v);
+  }
+  if (const auto index = parse_index(text)) {
+    if (*index >= all.size()) no_such_device(text, all);
+    return all[*index];
+  }
+  const std::size_t colon = text.find(':');
+  const std::string kind = lower(text.substr(0, colon));
+  if (kind == "cpu" || kind == "gpu" || kind == "accelerator") {
+    auto skip = colon == std::string_view::npos ? std::optional<std::size_t>(0) : parse_index(text.substr(colon + 1));
+    if (!skip) no_such_device(text, all);
+    for (const auto& device : all) {
+      if (to_string(kind_of(device)) == kind && (*skip)-- == 0) return device;
+    }
+    no_such_device(text, all);
+  }
+  for (const auto& device : all) {
+    if (lower(device.get_info<info::name>()).find(lower(text)) != std::string::npos) return device;
+  }
+  no_such_device(text, all);
+}
+
+const device_properties& properties(const sycl::device& device) {
+  static std::mutex mutex;
+  static auto* known = new std::unordered_map<sycl::device, device_properties>;  // outlives the runtime, on purpose
+  const std::lock_guard lock(mutex);
+  const auto entry = known->find(device);
+  return entry != known->end() ? entry->second : known->emplace(device, ask(device)).first->second;
+}
+
+}  // namespace nullscope

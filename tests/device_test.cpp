@@ -1,0 +1,45 @@
+#include "support.hpp"
+
+namespace nullscope::test {
+namespace {
+
+TEST(devices, there_is_one) { EXPECT_FALSE(devices().empty()); }
+
+TEST(select_device, takes_nothing_an_index_a_kind_or_a_part_of_the_name) {
+  const std::vector<sycl::device> all = devices();
+  EXPECT_NO_THROW(select_device());
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(select_device(std::to_string(i)), all[i]);
+  const device_properties& first = properties(all.front());
+  const std::string kind(to_string(first.kind));
+  EXPECT_EQ(select_device(kind), all.front());
+  EXPECT_EQ(select_device(kind + ":0"), all.front());
+  std::string fragment = first.name.substr(1, 6);
+  std::transform(fragment.begin(), fragment.end(), fragment.begin(), [](unsigned char c) { return std::toupper(c); });
+  EXPECT_EQ(properties(select_device(fragment)).name, first.name);
+}
+
+TEST(select_device, names_what_was_asked_for_and_what_there_is) {
+  for (const char* text : {"no such device", "99", "cpu:99", "gpu:x", "cpu:-1", "-1"}) {
+    const std::string message = message_of<unsupported_device>([&] { select_device(text); });
+    EXPECT_NE(message.find(text), std::string::npos) << message;
+    EXPECT_NE(message.find(properties(devices().front()).name), std::string::npos) << message;
+  }
+}
+
+TEST(properties, are_plausible_and_asked_once) {
+  for (const sycl::device& device : devices()) {
+    const device_properties& found = properties(device);
+    EXPECT_FALSE(found.name.empty());
+    EXPECT_FALSE(found.sub_group_sizes.empty());
+    EXPECT_GT(found.compute_units, 0);
+    EXPECT_GT(found.local_memory_bytes, 0);
+    EXPECT_GE(found.global_memory_bytes, found.max_allocation_bytes);
+    EXPECT_EQ(&properties(device), &found);
+    for (const matrix_tile& tile : found.bf16_tiles) {
+      EXPECT_GT(std::max(tile.m, tile.max_m) * std::max(tile.n, tile.max_n) * std::max(tile.k, tile.max_k), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nullscope::test

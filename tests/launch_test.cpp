@@ -1,0 +1,190 @@
+#include <chrono>
+#include <nullscope/launch.hpp>
+#include <nullscope/tensor.hpp>
+#include <thread>
+
+#include "broken_kernel.hpp"
+#include "support.hpp"
+#include "test_kernels.hpp"
+
+namespace nullscope {
+
+#ifndef NULLSCOPE_SINGLE_SOURCE
+std::vector<kernel_header> test_kernel_headers();  // written by the build
+#endif
+
+namespace test {
+namespace {
+
+class launch_test : public device_test {
+ protected:
+  static void SetUpTestSuite() {
+#ifndef NULLSCOPE_SINGLE_SOURCE
+    add_kernel_headers(test_kernel_headers());
+#endif
+  }
+
+  template <int Offset, bool Negate>
+  std::vector<int> run_iota() {
+    tensor<int> out(queue_, {8});
+    launch(queue_, sycl::nd_range<1>{8, 4}, 0, iota<Offset, Negate>{out.data()}).wait();
+    return out.to_host();
+  }
+
+  template <int Words>
+  void check_functor_size() {
+    tensor<std::int64_t> out(queue_, {4});
+    sum_of_members<Words> kernel{out.data(), 5, {}};
+    std::int64_t expected = 5;
+    for (int i = 0; i < Words; ++i) {
+      kernel.word[i] = i * i - 7;
+      expected += static_cast<std::int64_t>(kernel.word[i]) * (i + 1);
+    }
+    launch(queue_, sycl::nd_range<1>{4, 2}, 0, kernel).wait();
+    EXPECT_EQ(out.to_host(), std::vector<std::int64_t>(4, expected)) << sizeof(kernel) << " bytes";
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(devices, launch_test, testing::ValuesIn(devices()), device_name);
+
+TEST_P(launch_test, takes_negative_and_bool_template_arguments) {
+  EXPECT_EQ((run_iota<-3, false>()), (std::vector{-3, -2, -1, 0, 1, 2, 3, 4}));
+  EXPECT_EQ((run_iota<-3, true>()), (std::vector{3, 2, 1, 0, -1, -2, -3, -4}));
+  EXPECT_EQ((run_iota<7, false>()), (std::vector{7, 8, 9, 10, 11, 12, 13, 14}));
+}
+
+TEST_P(launch_test, takes_names_with_nested_templates) {
+  const std::vector<float> numbers{1, -2, 0.5, 3};
+  tensor<float> x(queue_, {4}, numbers);
+  launch(queue_, sycl::nd_range<1>{4, 4}, 0, transform<compose<twice, float>, float>{x.data()}).wait();
+  EXPECT_EQ(x.to_host(), (std::vector<float>{4, -8, 2, 12}));
+}
+
+TEST_P(launch_test, passes_functors_of_every_size) {
+  check_functor_size<1>();
+  check_functor_size<2>();
+  check_functor_size<5>();
+  check_functor_size<16>();
+  check_functor_size<31>();
+  check_functor_size<64>();
+  check_functor_size<125>();
+}
+
+TEST_P(launch_test, gives_each_work_group_local_memory_aligned_to_64_bytes) {
+  for (const std::size_t group : {1, 3, 16, 32}) {
+    const std::size_t groups = 5, n = groups * group;
+    std::vector<int> numbers(n);
+    for (std::size_t i = 0; i < n; ++i) numbers[i] = static_cast<int>(i);
+    tensor<int> x(queue_, {static_cast<std::int64_t>(n)}, numbers), out(queue_, {static_cast<std::int64_t>(n)});
+    tensor<std::uint64_t> misalignment(queue_, {static_cast<std::int64_t>(groups)});
+    launch(queue_, sycl::nd_range<1>{n, group}, group * sizeof(int),
+           reverse_blocks{x.data(), out.data(), misalignment.data()})
+        .wait();
+    const std::vector<int> got = out.to_host();
+    for (std::size_t i = 0; i < n; ++i) {
+      EXPECT_EQ(got[i], static_cast<int>(i / group * group + group - 1 - i % group)) << "group of " << group;
+    }
+    EXPECT_EQ(misalignment.to_host(), std::vector<std::uint64_t>(groups, 0)) << "group of " << group;
+  }
+}
+
+TEST_P(launch_test, honours_the_sub_group_size_that_a_kernel_asks_for) {
+  const auto& sizes = properties(GetParam()).sub_group_sizes;
+  tensor<int> out(queue_, {32});
+  const auto check = [&]<int Size>(std::integral_constant<int, Size>) {
+    if (std::find(sizes.begin(), sizes.end(), Size) == sizes.end()) return 0;
+    launch(queue_, sycl::nd_range<1>{32, 32}, 0, note_sub_group_size<Size>{out.data()}).wait();
+    EXPECT_EQ(out.to_host(), std::vector<int>(32, Size));
+    return 1;
+  };
+  const int checked = check(std::integral_constant<int, 8>{}) + check(std::integral_constant<int, 16>{}) +
+                      check(std::integral_constant<int, 32>{});
+  EXPECT_GT(checked, 0) << "the device offers none of 8, 16, 32";
+}
+
+TEST_P(launch_test, runs_two_dimensional_ranges) {
+  tensor<int> out(queue_, {6});
+  launch(queue_, sycl::nd_range<2>{{2, 3}, {1, 3}}, 0, number_cells{out.data()}).wait();
+  EXPECT_EQ(out.to_host(), (std::vector{0, 1, 2, 100, 101, 102}));
+}
+
+TEST_P(launch_test, runs_nothing_for_an_empty_range_but_waits_for_its_dependencies) {
+  tensor<int> x(queue_, {4}, std::vector<int>{1, 2, 3, 4});
+  sycl::queue out_of_order(GetParam());
+  const sycl::event first = launch(out_of_order, sycl::nd_range<1>{4, 4}, 0, slow_increment{x.data(), 10'000'000});
+  launch(out_of_order, sycl::nd_range<1>{0, 4}, 0, slow_increment{x.data(), 1}, {first}).wait();
+  EXPECT_EQ(x.to_host(), (std::vector{4, 7, 10, 13}));
+}
+
+TEST_P(launch_test, honours_dependencies_on_an_out_of_order_queue) {
+  sycl::queue out_of_order(GetParam());
+  tensor<int> x(queue_, {4}, std::vector<int>{0, 0, 0, 0});
+  sycl::event last;
+  for (int i = 0; i < 6; ++i) {  // x -> 3 x + 1, slower first: only the right order gives (3^6 - 1) / 2
+    last = launch(out_of_order, sycl::nd_range<1>{4, 4}, 0, slow_increment{x.data(), 6'000'000 >> (3 * i)}, {last});
+  }
+  last.wait();
+  EXPECT_EQ(x.to_host(), std::vector<int>(4, 364));
+}
+
+TEST_P(launch_test, many_threads_share_one_compilation) {
+  std::vector<sycl::kernel> kernels;
+  std::mutex mutex;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&] {
+        tensor<int> out(queue_, {8});
+        launch(queue_, sycl::nd_range<1>{8, 8}, 0, iota<1000, false>{out.data()}).wait();
+        const std::lock_guard lock(mutex);
+        EXPECT_EQ(out.to_host()[0], 1000);
+#ifndef NULLSCOPE_SINGLE_SOURCE
+        kernels.push_back(detail::compiled_kernel(queue_, detail::description<iota<1000, false>>));
+#endif
+      });
+    }
+  }
+  for (const sycl::kernel& kernel : kernels) EXPECT_EQ(kernel, kernels.front()) << "compiled more than once";
+}
+
+TEST_P(launch_test, warm_up_compiles_ahead_of_use) {
+  warm_up<iota<-1, false>, iota<-2, false>, number_cells>(queue_);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ((run_iota<-1, false>())[0], -1);
+  EXPECT_EQ((run_iota<-2, false>())[0], -2);
+  SUCCEED() << std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() << " s";
+}
+
+#ifndef NULLSCOPE_SINGLE_SOURCE
+TEST_P(launch_test, an_error_names_the_kernel_and_carries_the_compilers_log) {
+  tensor<int> x(queue_, {1});
+  for (int attempt = 0; attempt < 2; ++attempt) {  // a failure is not remembered as a kernel
+    const std::string message = message_of<compilation_error>(
+        [&] { launch(queue_, sycl::nd_range<1>{1, 1}, 0, broken_kernel<int>{x.data()}); });
+    EXPECT_NE(message.find("broken_kernel<int>"), std::string::npos) << message;
+    EXPECT_NE(message.find("this_member_does_not_exist"), std::string::npos) << message;
+  }
+  const std::string message = message_of<compilation_error>([&] { warm_up<number_cells, broken_kernel<int>>(queue_); });
+  EXPECT_NE(message.find("broken_kernel<int>"), std::string::npos) << message;
+}
+
+TEST_P(launch_test, a_source_that_nobody_added_is_named) {
+  tensor<int> x(queue_, {1});
+  const std::string message = message_of<compilation_error>(
+      [&] { launch(queue_, sycl::nd_range<1>{1, 1}, 0, unknown_source<int>{x.data()}); });
+  EXPECT_NE(message.find("no_such_header.hpp"), std::string::npos) << message;
+}
+#endif
+
+TEST(type_name, tells_kernels_that_can_be_named_from_those_that_cannot) {
+  struct local {};
+  EXPECT_EQ(detail::type_name<number_cells>(), "nullscope::test::number_cells");
+  EXPECT_EQ((detail::type_name<iota<-3, true>>()), "nullscope::test::iota<-3, true>");
+  EXPECT_TRUE(detail::can_be_named(detail::type_name<iota<-3, true>>()));
+  EXPECT_FALSE(detail::can_be_named(detail::type_name<local>()));
+  EXPECT_FALSE(detail::can_be_named(detail::type_name<decltype([] {})>()));
+}
+
+}  // namespace
+}  // namespace test
+}  // namespace nullscope

@@ -1,0 +1,59 @@
+#include <nullscope/tensor.hpp>
+
+#include "support.hpp"
+
+namespace nullscope::test {
+namespace {
+
+class tensor_test : public device_test {};
+INSTANTIATE_TEST_SUITE_P(devices, tensor_test, testing::ValuesIn(devices()), device_name);
+
+TEST_P(tensor_test, copies_to_the_device_and_back) {
+  const auto numbers = random_numbers<float>(2 * 3 * 5, 1);
+  for (const auto kind : {sycl::usm::alloc::device, sycl::usm::alloc::shared, sycl::usm::alloc::host}) {
+    const tensor<float> x(queue_, {2, 3, 5}, numbers, kind);
+    EXPECT_EQ(x.to_host(), numbers);
+    EXPECT_EQ(sycl::get_pointer_type(x.data(), queue_.get_context()), kind);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(x.data()) % 64, 0u);
+  }
+}
+
+TEST_P(tensor_test, views_have_its_shape_and_dense_strides) {
+  tensor<double> x(queue_, {2, 3, 5});
+  const view<double, 3> all = x.as<3>();
+  EXPECT_EQ(all.data, x.data());
+  EXPECT_EQ(all.extent[1], 3);
+  EXPECT_EQ(all.stride[0], 15);
+  EXPECT_EQ(message_of<invalid_argument>([&] { x.as<2>(); }),
+            "tensor: shape [2, 3, 5] has 3 dimensions, a view of 2 was asked for");
+}
+
+TEST_P(tensor_test, moves_and_may_be_empty) {
+  tensor<float> nothing;
+  EXPECT_EQ(nothing.size(), 0);
+  EXPECT_TRUE(nothing.to_host().empty());
+  tensor<float> x(queue_, {4}, std::vector<float>{1, 2, 3, 4});
+  const float* data = x.data();
+  nothing = std::move(x);
+  EXPECT_EQ(nothing.data(), data);
+  EXPECT_EQ(nothing.to_host(), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(tensor<float>(queue_, {3, 0}).data(), nullptr);
+}
+
+TEST_P(tensor_test, refuses_shapes_that_cannot_be) {
+  EXPECT_EQ(message_of<invalid_argument>([&] { tensor<float>(queue_, {2, -1}); }),
+            "tensor: shape [2, -1] has a negative extent");
+  EXPECT_EQ(message_of<invalid_argument>([&] { tensor<float>(queue_, {1LL << 40, 1LL << 40}); }),
+            "tensor: shape [1099511627776, 1099511627776] is too large for 64-bit sizes");
+  EXPECT_EQ(message_of<invalid_argument>([&] { tensor<float>(queue_, {3}, std::vector<float>{1, 2}); }),
+            "tensor: shape [3] does not hold 2 elements of host memory");
+}
+
+TEST_P(tensor_test, names_the_device_and_the_bytes_when_memory_runs_out) {
+  const std::string message = message_of<device_bad_alloc>([&] { tensor<float>(queue_, {1LL << 44}); });
+  EXPECT_NE(message.find("70368744177664 bytes"), std::string::npos) << message;
+  EXPECT_NE(message.find(properties(GetParam()).name), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace nullscope::test

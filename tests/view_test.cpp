@@ -1,0 +1,72 @@
+#include <nullscope/bfloat16.hpp>
+#include <nullscope/view.hpp>
+
+#include "checks.hpp"
+#include "support.hpp"
+
+namespace nullscope::test {
+namespace {
+
+TEST(view, indexes_by_strides_and_slices_and_transposes) {
+  std::vector<int> memory(2 * 3 * 4);
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<int>(i);
+  const auto x = contiguous(memory.data(), 2, 3, 4);
+  EXPECT_EQ(x.size(), 24);
+  EXPECT_EQ(x(1, 2, 3), 23);
+  EXPECT_EQ(transposed(x)(1, 3, 2), 23);
+  EXPECT_EQ(transposed(x).extent[1], 4);
+  const auto rows = slice(x, 1, 1, 2);
+  EXPECT_EQ(rows.extent[1], 2);
+  EXPECT_EQ(rows(0, 0, 0), 4);
+  const view<const int, 3> reading = rows;
+  EXPECT_EQ(reading(1, 1, 1), 21);
+}
+
+TEST(view, of_no_elements_is_empty) {
+  EXPECT_TRUE((contiguous(static_cast<float*>(nullptr), 3, 0, 2)).empty());
+  EXPECT_NO_THROW(check::input("f", "x", contiguous(static_cast<float*>(nullptr), 3, 0, 2)));
+}
+
+TEST(check, refuses_bad_views_and_names_function_operand_and_shape) {
+  float memory[64];
+  const auto message = [&](auto x, bool is_output) {
+    return message_of<invalid_argument>([&] { is_output ? check::output("f", "x", x) : check::input("f", "x", x); });
+  };
+  const view<float, 2> good{memory, {4, 8}, {8, 1}};
+  EXPECT_NO_THROW(check::output("f", "x", good));
+  view<float, 2> bad = good;
+  bad.extent[0] = -4;
+  EXPECT_EQ(message(bad, false), "f: x (-4, 8) with strides (8, 1) has a negative extent");
+  bad = good;
+  bad.stride[1] = -1;
+  EXPECT_EQ(message(bad, false), "f: x (4, 8) with strides (8, -1) has a negative stride");
+  bad = good;
+  bad.data = nullptr;
+  EXPECT_EQ(message(bad, false), "f: x (4, 8) with strides (8, 1) has a null pointer");
+  bad = good;
+  bad.stride[0] = 0;
+  EXPECT_NO_THROW(check::input("f", "x", bad)) << "an input may repeat";
+  EXPECT_EQ(message(bad, true), "f: x (4, 8) with strides (0, 1) has strides that overlap");
+  bad.stride[0] = 7;
+  EXPECT_EQ(message(bad, true), "f: x (4, 8) with strides (7, 1) has strides that overlap");
+}
+
+TEST(check, accepts_outputs_that_interleave_without_overlap) {
+  float memory[64];
+  EXPECT_NO_THROW(check::output("f", "x", transposed(contiguous(memory, 4, 8))));
+  EXPECT_NO_THROW(check::output("f", "x", view<float, 3>{memory, {2, 1, 3}, {3, 0, 1}}));
+}
+
+TEST(bfloat16, rounds_to_nearest_even_and_keeps_nan_and_infinity) {
+  const auto bits = [](float x) { return bfloat16(x).bits; };
+  EXPECT_EQ(static_cast<float>(bfloat16(1.5f)), 1.5f);
+  EXPECT_EQ(bits(std::bit_cast<float>(0x3f808000u)), 0x3f80) << "tie goes to even";
+  EXPECT_EQ(bits(std::bit_cast<float>(0x3f818000u)), 0x3f82) << "tie goes to even";
+  EXPECT_EQ(bits(std::bit_cast<float>(0x3f808001u)), 0x3f81);
+  EXPECT_EQ(bits(std::numeric_limits<float>::max()), 0x7f80) << "rounds up to infinity";
+  EXPECT_EQ(bits(-std::numeric_limits<float>::infinity()), 0xff80);
+  EXPECT_TRUE(std::isnan(static_cast<float>(bfloat16(std::bit_cast<float>(0x7f800001u)))));
+}
+
+}  // namespace
+}  // namespace nullscope::test
