@@ -1,5 +1,5 @@
-/// A pack of W lanes that one work-item computes with: a hardware vector on a CPU (W = 8 or 16), a plain number on a GPU
-/// (W = 1), where the lanes are the work-items. See team.hpp for what the work-items of a group do together.
+/// A pack of W lanes that one work-item computes with: a hardware vector on a CPU (W = 8 or 16), a plain number on a
+/// GPU (W = 1), where the lanes are the work-items. See team.hpp for what the work-items of a group do together.
 ///
 /// Written with the vector extension that GCC and Clang share, so that host compilers can read (and test) it too.
 #pragma once

@@ -159,8 +159,9 @@ TEST_P(launch_test, warm_up_compiles_ahead_of_use) {
 TEST_P(launch_test, an_error_names_the_kernel_and_carries_the_compilers_log) {
   tensor<int> x(queue_, {1});
   for (int attempt = 0; attempt < 2; ++attempt) {  // a failure is not remembered as a kernel
-    const std::string message = message_of<compilation_error>(
-        [&] { launch(queue_, sycl::nd_range<1>{1, 1}, 0, broken_kernel<int>{x.data()}); });
+    const std::string message = message_of<compilation_error>([&] {
+      launch(queue_, sycl::nd_range<1>{1, 1}, 0, broken_kernel<int>{x.data()});
+    });
     EXPECT_NE(message.find("broken_kernel<int>"), std::string::npos) << message;
     EXPECT_NE(message.find("this_member_does_not_exist"), std::string::npos) << message;
   }
@@ -170,8 +171,9 @@ TEST_P(launch_test, an_error_names_the_kernel_and_carries_the_compilers_log) {
 
 TEST_P(launch_test, a_source_that_nobody_added_is_named) {
   tensor<int> x(queue_, {1});
-  const std::string message = message_of<compilation_error>(
-      [&] { launch(queue_, sycl::nd_range<1>{1, 1}, 0, unknown_source<int>{x.data()}); });
+  const std::string message = message_of<compilation_error>([&] {
+    launch(queue_, sycl::nd_range<1>{1, 1}, 0, unknown_source<int>{x.data()});
+  });
   EXPECT_NE(message.find("no_such_header.hpp"), std::string::npos) << message;
 }
 #endif

@@ -38,8 +38,8 @@ std::vector<T> random_numbers(std::int64_t count, std::uint64_t seed) {
   return numbers;
 }
 
-/// |got - expected|_F / (|expected|_F * depth * eps): of order 1 for a backward stable algorithm that adds `depth` terms.
-/// NaN or infinity in `got` gives infinity, so that a comparison with a bound fails.
+/// |got - expected|_F / (|expected|_F * depth * eps): of order 1 for a backward stable algorithm that adds `depth`
+/// terms. NaN or infinity in `got` gives infinity, so that a comparison with a bound fails.
 template <class T>
 double scaled_residual(const std::vector<T>& got, const std::vector<double>& expected, double depth) {
   EXPECT_EQ(got.size(), expected.size());

@@ -41,11 +41,17 @@ TEST_P(tensor_test, moves_and_may_be_empty) {
 }
 
 TEST_P(tensor_test, refuses_shapes_that_cannot_be) {
-  EXPECT_EQ(message_of<invalid_argument>([&] { tensor<float>(queue_, {2, -1}); }),
+  EXPECT_EQ(message_of<invalid_argument>([&] {
+              tensor<float>(queue_, {2, -1});
+            }),
             "tensor: shape [2, -1] has a negative extent");
-  EXPECT_EQ(message_of<invalid_argument>([&] { tensor<float>(queue_, {1LL << 40, 1LL << 40}); }),
+  EXPECT_EQ(message_of<invalid_argument>([&] {
+              tensor<float>(queue_, {1LL << 40, 1LL << 40});
+            }),
             "tensor: shape [1099511627776, 1099511627776] is too large for 64-bit sizes");
-  EXPECT_EQ(message_of<invalid_argument>([&] { tensor<float>(queue_, {3}, std::vector<float>{1, 2}); }),
+  EXPECT_EQ(message_of<invalid_argument>([&] {
+              tensor<float>(queue_, {3}, std::vector<float>{1, 2});
+            }),
             "tensor: shape [3] does not hold 2 elements of host memory");
 }
 

@@ -87,9 +87,10 @@ std::string entry_point(const detail::kernel_description& kernel) {
 }
 
 std::vector<std::string> build_options() {
+  std::vector<std::string> options{"-std=c++20"};
   const std::string folder = precompiled_header_folder();
-  if (folder.empty()) return {};
-  return {"--persistent-auto-pch=" + folder};
+  if (!folder.empty()) options.push_back("--persistent-auto-pch=" + folder);
+  return options;
 }
 
 sycl::kernel compile(const cache_key& key, const std::map<std::string, std::string>& headers) {
@@ -97,11 +98,10 @@ sycl::kernel compile(const cache_key& key, const std::map<std::string, std::stri
   try {
     compiler::include_files includes;
     for (const auto& [name, text] : headers) includes.add(name, text);
-    auto source = compiler::create_kernel_bundle_from_source(
-        key.context, compiler::source_language::sycl, entry_point(*key.kernel), compiler::properties{includes});
+    auto source = compiler::create_kernel_bundle_from_source(key.context, compiler::source_language::sycl,
+                                                             entry_point(*key.kernel), compiler::properties{includes});
     auto executable = compiler::build(
-        source, {key.device},
-        compiler::properties{compiler::save_log{&log}, compiler::build_options{build_options()}});
+        source, {key.device}, compiler::properties{compiler::save_log{&log}, compiler::build_options{build_options()}});
     return executable.ext_oneapi_get_kernel("entry");
   } catch (const sycl::exception& failure) {
     throw compilation_error(fmt::format("kernel {} of {} does not compile for {}: {}\n{}", key.kernel->type_name,

@@ -1,6 +1,6 @@
-/// Prepares the process before the first SYCL call, so that a program that links the library just runs: points the OpenCL
-/// loader at the CPU driver that stands beside the SYCL runtime, and turns the persistent kernel cache on. What the user
-/// has set wins.
+/// Prepares the process before the first SYCL call, so that a program that links the library just runs: points the
+/// OpenCL loader at the CPU driver that stands beside the SYCL runtime, and turns the persistent kernel cache on. What
+/// the user has set wins.
 #include "process_setup.hpp"
 
 #include <dlfcn.h>

@@ -45,8 +45,8 @@ void copy(sycl::queue& queue, const void* from, void* to, std::int64_t bytes) {
 }
 
 void wrong_rank(std::span<const std::int64_t> shape, int rank) {
-  throw invalid_argument(fmt::format("tensor: shape {} has {} dimensions, a view of {} was asked for", shape,
-                                     shape.size(), rank));
+  throw invalid_argument(
+      fmt::format("tensor: shape {} has {} dimensions, a view of {} was asked for", shape, shape.size(), rank));
 }
 
 void wrong_host_size(std::span<const std::int64_t> shape, std::size_t host_size) {

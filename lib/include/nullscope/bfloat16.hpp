@@ -1,4 +1,5 @@
-/// A 16-bit float with the exponent of a 32-bit one, for storage: arithmetic is done in float. Kernels use this header too.
+/// A 16-bit float with the exponent of a 32-bit one, for storage: arithmetic is done in float. Kernels use this header
+/// too.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
-/// The errors that Nullscope throws. Each says what went wrong, with the names and shapes of the operands; all are thrown
-/// before the first launch of the function that throws, so that nothing has been overwritten.
+/// The errors that Nullscope throws. Each says what went wrong, with the names and shapes of the operands; all are
+/// thrown before the first launch of the function that throws, so that nothing has been overwritten.
 #pragma once
 
 #include <cstdint>

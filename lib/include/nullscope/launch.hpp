@@ -12,9 +12,9 @@
 ///
 ///   launch(queue, {{1024}, {64}}, 0, scale<float>{x, 2});
 ///
-/// Built with NULLSCOPE_SINGLE_SOURCE (DPC++ or AdaptiveCpp), `launch` is a `parallel_for`. Otherwise the host program comes
-/// from any C++20 compiler, and the kernel's header, which must be known to `add_kernel_headers`, is compiled for the
-/// device when it is first launched.
+/// Built with NULLSCOPE_SINGLE_SOURCE (DPC++ or AdaptiveCpp), `launch` is a `parallel_for`. Otherwise the host program
+/// comes from any C++20 compiler, and the kernel's header, which must be known to `add_kernel_headers`, is compiled for
+/// the device when it is first launched.
 #pragma once
 
 #include <cstddef>
@@ -116,8 +116,8 @@ inline sycl::event join(sycl::queue& queue, const std::vector<sycl::event>& depe
 #endif
 }
 
-/// Runs `kernel` over `range` with `local_bytes` of local memory, aligned to 64 bytes, for each work-group. An empty range
-/// runs nothing. Throws compilation_error if the kernel does not compile.
+/// Runs `kernel` over `range` with `local_bytes` of local memory, aligned to 64 bytes, for each work-group. An empty
+/// range runs nothing. Throws compilation_error if the kernel does not compile.
 template <class Kernel>
 sycl::event launch(sycl::queue& queue, const sycl::nd_range<Kernel::dimensions>& range, std::size_t local_bytes,
                    const Kernel& kernel, const std::vector<sycl::event>& dependencies = {}) {
@@ -129,14 +129,12 @@ sycl::event launch(sycl::queue& queue, const sycl::nd_range<Kernel::dimensions>&
     sycl::local_accessor<std::byte, 1> local(local_bytes + detail::local_alignment, handler);
     constexpr int sub_group = detail::sub_group_size_of<Kernel>();
     if constexpr (sub_group > 0) {
-      handler.parallel_for(range, [=](sycl::nd_item<Kernel::dimensions> item)
-                                      [[sycl::reqd_sub_group_size(sub_group)]] {
-                                        kernel(item, detail::align_local(&local[0]));
-                                      });
-    } else {
-      handler.parallel_for(range, [=](sycl::nd_item<Kernel::dimensions> item) {
+      handler.parallel_for(range, [=](sycl::nd_item<Kernel::dimensions> item) [[sycl::reqd_sub_group_size(sub_group)]] {
         kernel(item, detail::align_local(&local[0]));
       });
+    } else {
+      handler.parallel_for(
+          range, [=](sycl::nd_item<Kernel::dimensions> item) { kernel(item, detail::align_local(&local[0])); });
     }
   });
 #else

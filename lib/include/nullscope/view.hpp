@@ -7,8 +7,8 @@
 
 namespace nullscope {
 
-/// An array of `Rank` dimensions over USM memory. Element (i, j, ...) is data[i * stride[0] + j * stride[1] + ...]. A batch of
-/// matrices is a view<T, 3> (batch, rows, columns). Inputs may have stride 0 (one matrix for the whole batch).
+/// An array of `Rank` dimensions over USM memory. Element (i, j, ...) is data[i * stride[0] + j * stride[1] + ...]. A
+/// batch of matrices is a view<T, 3> (batch, rows, columns). Inputs may have stride 0 (one matrix for the whole batch).
 template <class T, int Rank>
 struct view {
   static_assert(Rank >= 1);
@@ -36,9 +36,7 @@ struct view {
   constexpr bool empty() const { return size() == 0; }
 
   /// A view for reading.
-  constexpr operator view<const T, Rank>() const
-    requires(!std::is_const_v<T>)
-  {
+  constexpr operator view<const T, Rank>() const requires(!std::is_const_v<T>) {
     view<const T, Rank> result;
     result.data = data;
     for (int d = 0; d < Rank; ++d) {

@@ -1,0 +1,142 @@
+#include <nullscope/random.hpp>
+#include <nullscope/tensor.hpp>
+
+#include "random_numbers.hpp"
+#include "support.hpp"
+
+namespace nullscope::test {
+namespace {
+
+TEST(philox, gives_the_published_test_vectors) {
+  const auto words = [](std::uint64_t seed, std::uint64_t stream, std::uint64_t block) {
+    const kernels::philox_block b = kernels::philox(seed, stream, block);
+    return std::vector<std::uint32_t>(b.word, b.word + 4);
+  };
+  EXPECT_EQ(words(0, 0, 0), (std::vector<std::uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(words(0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88),
+            (std::vector<std::uint32_t>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+template <class T>
+double worst_error_in_ulp(T (*function)(T), double (*exact)(double), const std::vector<T>& points) {
+  double worst = 0;
+  for (const T x : points) {
+    const double expected = exact(static_cast<double>(x));
+    const double ulp = std::abs(expected) * static_cast<double>(std::numeric_limits<T>::epsilon());
+    worst = std::max(worst, std::abs(static_cast<double>(function(x)) - expected) / ulp);
+  }
+  return worst;
+}
+
+TEST(portable_functions, are_accurate_to_a_few_units_in_the_last_place) {
+  std::vector<float> small, large;
+  for (int i = 1; i < 100000; ++i) {
+    small.push_back(static_cast<float>(i) * 1e-5f);
+    large.push_back(static_cast<float>(i) * 3.4e-4f);
+  }
+  for (int e = 1; e <= 24; ++e) small.push_back(std::ldexp(1.0f, -e));
+  EXPECT_LT(worst_error_in_ulp<float>(kernels::portable_log<float>, std::log, small), 4);
+  EXPECT_LT(worst_error_in_ulp<float>(kernels::portable_sqrt<float>, std::sqrt, large), 2);
+  for (const float u : small) {
+    const auto [sine, cosine] = kernels::sine_cosine_of_turns(u);
+    EXPECT_NEAR(sine, std::sin(2 * M_PI * static_cast<double>(u)), 2e-7);
+    EXPECT_NEAR(cosine, std::cos(2 * M_PI * static_cast<double>(u)), 2e-7);
+  }
+  for (int i = 1; i < 20000; ++i) {
+    const double u = i * 5e-5 + 1e-13;
+    EXPECT_NEAR(kernels::portable_log(u), std::log(u), 4e-16 * std::max(1.0, -std::log(u)));
+    EXPECT_NEAR(kernels::portable_sqrt(33 * u), std::sqrt(33 * u), 4e-16 * std::sqrt(33 * u));
+    if (u < 1) {
+      EXPECT_NEAR(kernels::sine_cosine_of_turns(u).sine, std::sin(2 * M_PI * u), 1e-15);
+      EXPECT_NEAR(kernels::sine_cosine_of_turns(u).cosine, std::cos(2 * M_PI * u), 1e-15);
+    }
+  }
+}
+
+class random_test : public device_test {
+ protected:
+  /// Device and host agree in every bit, for sizes that end inside a block and inside a group.
+  template <class T>
+  void check_bits() {
+    for (const std::int64_t count : {0, 1, 2, 3, 5, 255, 257, 1001}) {
+      const random_stream stream{0x123456789abcdef, 42};
+      tensor<T> uniform(queue_, {count}), normal(queue_, {count});
+      fill_uniform<T>(queue_, uniform.template as<1>(), stream, 0, 1).wait();
+      fill_normal<T>(queue_, normal.template as<1>(), stream, 0, 1).wait();
+      const std::vector<T> u = uniform.to_host(), z = normal.to_host();
+      for (std::int64_t i = 0; i < count; ++i) {
+        ASSERT_EQ(u[static_cast<std::size_t>(i)], uniform_at<T>(stream, i)) << i << " of " << count;
+        ASSERT_EQ(z[static_cast<std::size_t>(i)], normal_at<T>(stream, i)) << i << " of " << count;
+      }
+    }
+  }
+
+  /// Mean, variance, skewness, kurtosis and lag-1 correlation within five standard errors.
+  template <class T>
+  void check_moments() {
+    constexpr std::int64_t count = 1 << 20;
+    const double n = count;
+    tensor<T> x(queue_, {count});
+    fill_normal<T>(queue_, x.template as<1>(), {7, 1}, 3, 2).wait();
+    double sum[5] = {}, lag = 0, before = 0;
+    for (const T value : x.to_host()) {
+      const double z = (static_cast<double>(value) - 3) / 2;
+      double power = 1;
+      for (double& s : sum) s += power, power *= z;
+      lag += z * before;
+      before = z;
+    }
+    EXPECT_NEAR(sum[1] / n, 0, 5 / std::sqrt(n));
+    EXPECT_NEAR(sum[2] / n, 1, 5 * std::sqrt(2 / n));
+    EXPECT_NEAR(sum[3] / n, 0, 5 * std::sqrt(15 / n));
+    EXPECT_NEAR(sum[4] / n, 3, 5 * std::sqrt(96 / n));
+    EXPECT_NEAR(lag / n, 0, 5 / std::sqrt(n));
+    fill_uniform<T>(queue_, x.template as<1>(), {7, 1}, -1, 3).wait();
+    double mean = 0, square = 0;
+    for (const T value : x.to_host()) {
+      ASSERT_GE(value, -1);
+      ASSERT_LE(value, 3);
+      mean += static_cast<double>(value) / n;
+      square += (static_cast<double>(value) - 1) * (static_cast<double>(value) - 1) / n;
+    }
+    EXPECT_NEAR(mean, 1, 5 * std::sqrt(16.0 / 12 / n));
+    EXPECT_NEAR(square, 16.0 / 12, 5 * std::sqrt(256.0 / 180 / n));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(devices, random_test, testing::ValuesIn(devices()), device_name);
+
+TEST_P(random_test, gives_the_same_bits_on_device_and_host) {
+  check_bits<float>();
+  if (has_fp64()) check_bits<double>();
+}
+
+TEST_P(random_test, has_the_moments_of_its_distributions) {
+  check_moments<float>();
+  if (has_fp64()) check_moments<double>();
+}
+
+TEST_P(random_test, streams_and_seeds_differ) {
+  const random_stream streams[] = {{1, 0}, {1, 1}, {2, 0}, {1ull << 40, 0}, {1, 1ull << 40}};
+  for (const auto& a : streams) {
+    for (const auto& b : streams) {
+      EXPECT_EQ(&a == &b, uniform_at<double>(a, 5) == uniform_at<double>(b, 5));
+    }
+  }
+}
+
+TEST_P(random_test, refuses_bad_arguments) {
+  tensor<float> x(queue_, {8});
+  EXPECT_EQ(message_of<invalid_argument>([&] { fill_uniform<float>(queue_, x.as<1>(), {}, 1, 0); }),
+            "fill_uniform: the range or deviation is -1, below 0");
+  EXPECT_EQ(message_of<invalid_argument>([&] {
+              fill_normal<float>(queue_, {x.data(), {4}, {2}}, {}, 0, 1);
+            }),
+            "fill_normal: out (4) with strides (2) is not contiguous");
+  EXPECT_EQ(message_of<invalid_argument>([&] {
+              fill_normal<float>(queue_, {nullptr, {4}, {1}}, {}, 0, 1);
+            }),
+            "fill_normal: out (4) with strides (1) has a null pointer");
+}
+
+}  // namespace
+}  // namespace nullscope::test
