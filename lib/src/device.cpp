@@ -70,11 +70,11 @@ device_properties ask(const sycl::device& device) {
 }
 
 [[noreturn]] void no_such_device(std::string_view text, const std::vector<sycl::device>& all) {
+  if (all.empty()) throw unsupported_device("no SYCL device is visible (is ONEAPI_DEVICE_SELECTOR set?)");
   std::string list;
   for (std::size_t i = 0; i < all.size(); ++i) {
     list += fmt::format("{}{} {} ({})", i ? ", " : "", i, all[i].get_info<info::name>(), to_string(kind_of(all[i])));
   }
-  if (list.empty()) list = "none: no SYCL device is visible (is ONEAPI_DEVICE_SELECTOR set?)";
   throw unsupported_device(fmt::format("no device fits \"{}\"; there are: {}", text, list));
 }
 

@@ -1,0 +1,11 @@
+/// The subcommands of the `nullscope` program, one source file each. `add_x` describes the options of a command and
+/// sets what runs when it is chosen; it throws nullscope errors, and main turns them into one line and an exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace nullscope::cli {
+
+void add_devices(CLI::App& app);
+
+}  // namespace nullscope::cli

@@ -1,0 +1,53 @@
+/// The `nullscope` command line. Exit codes: 0 done, 1 the work failed, 2 the command line was wrong.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <nullscope/version.hpp>
+
+#include "commands.hpp"
+
+namespace {
+
+enum exit_code { done = 0, failure = 1, usage_error = 2 };
+
+int complain(exit_code code, std::string_view message) {
+  fmt::print(stderr, "nullscope: {}\n", message);
+  return code;
+}
+
+/// The first word must be a command; otherwise says which there are.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return "";
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return "";
+  return fmt::format("there is no command \"{}\"; the commands are: {}", argv[1], fmt::join(names, ", "));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Transformer identifiability with SYCL: devices, decompositions, null spaces.", "nullscope");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", fmt::format("nullscope {} ({})", nullscope::version(), nullscope::git_commit()));
+  app.failure_message(CLI::FailureMessage::simple);
+  app.footer("nullscope <command> --help shows the options of a command, with examples.");
+  nullscope::cli::add_devices(app);
+
+  if (const std::string message = unknown_command(app, argc, argv); !message.empty()) {
+    return complain(usage_error, message);
+  }
+  try {
+    app.parse(argc, argv);
+    return done;
+  } catch (const CLI::Success& request) {  // --help, --version
+    return app.exit(request);
+  } catch (const CLI::ParseError& error) {
+    return complain(usage_error, fmt::format("{} (see nullscope --help)", error.what()));
+  } catch (const std::exception& error) {
+    return complain(failure, error.what());
+  }
+}
