@@ -21,8 +21,6 @@ void add_kernel_headers(const std::vector<kernel_header>&) {}
 #include <thread>
 #include <unordered_map>
 
-#include "process_setup.hpp"
-
 namespace nullscope {
 
 std::vector<kernel_header> library_kernel_headers();  // written by the build, from kernels/
@@ -64,7 +62,6 @@ compiler_state& state() {
 }
 
 /// The text that the run-time compiler sees: the kernel's header, and one entry point for exactly this instantiation.
-/// The declaration after the first include ends the part that the compiler precompiles, so that all kernels share it.
 std::string entry_point(const detail::kernel_description& kernel) {
   const std::string sub_group =
       kernel.sub_group_size > 0
@@ -86,22 +83,16 @@ std::string entry_point(const detail::kernel_description& kernel) {
       kernel.source, kernel.type_name, kernel.dimensions, sub_group, detail::local_alignment - 1);
 }
 
-std::vector<std::string> build_options() {
-  std::vector<std::string> options{"-std=c++20"};
-  const std::string folder = precompiled_header_folder();
-  if (!folder.empty()) options.push_back("--persistent-auto-pch=" + folder);
-  return options;
-}
-
 sycl::kernel compile(const cache_key& key, const std::map<std::string, std::string>& headers) {
+  const std::vector<std::string> options{"-std=c++20", "-I."};  // embedded headers stand before the runtime's own
   std::string log;
   try {
     compiler::include_files includes;
     for (const auto& [name, text] : headers) includes.add(name, text);
     auto source = compiler::create_kernel_bundle_from_source(key.context, compiler::source_language::sycl,
                                                              entry_point(*key.kernel), compiler::properties{includes});
-    auto executable = compiler::build(
-        source, {key.device}, compiler::properties{compiler::save_log{&log}, compiler::build_options{build_options()}});
+    auto executable = compiler::build(source, {key.device},
+                                      compiler::properties{compiler::save_log{&log}, compiler::build_options{options}});
     return executable.ext_oneapi_get_kernel("entry");
   } catch (const sycl::exception& failure) {
     throw compilation_error(fmt::format("kernel {} of {} does not compile for {}: {}\n{}", key.kernel->type_name,

@@ -1,8 +1,6 @@
 /// Prepares the process before the first SYCL call, so that a program that links the library just runs: points the
 /// OpenCL loader at the CPU driver that stands beside the SYCL runtime, and turns the persistent kernel cache on. What
 /// the user has set wins.
-#include "process_setup.hpp"
-
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -23,12 +21,6 @@ fs::path runtime_folder() {
   return fs::path(info.dli_fname).parent_path();
 }
 
-fs::path cache_folder() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') return cache;
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') return fs::path(home) / ".cache";
-  return {};
-}
-
 }  // namespace
 
 /// Runs when the program is loaded. The build asks the linker for this name, so that a static library brings it along.
@@ -38,15 +30,6 @@ extern "C" [[gnu::constructor]] void nullscope_prepare_process() {
   std::error_code ignored;
   const fs::path driver = runtime_folder() / "libintelocl.so";
   if (fs::exists(driver, ignored)) setenv("OCL_ICD_FILENAMES", driver.c_str(), keep);
-}
-
-std::string precompiled_header_folder() {
-  const fs::path cache = cache_folder();
-  if (cache.empty()) return {};
-  const fs::path folder = cache / "nullscope" / "precompiled-headers";
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  return failed ? std::string{} : folder.string();
 }
 
 }  // namespace nullscope
