@@ -88,7 +88,7 @@ macro(nullscope_require_oneapi)
     endif()
     set(wheels "dpcpp-cpp-rt==${NULLSCOPE_ONEAPI_VERSION};mkl-devel-dpcpp==${NULLSCOPE_ONEAPI_VERSION}")
     execute_process(COMMAND "${CMAKE_COMMAND}" "-DPREFIX=${nullscope_wheels}" "-DWHEELS=${wheels}"
-                            -P "${nullscope_provision_script}" COMMAND_ERROR_IS_FATAL ANY)
+                            "-DNOTE=3 GB, about a minute" -P "${nullscope_provision_script}" COMMAND_ERROR_IS_FATAL ANY)
     nullscope_find_oneapi()
   endif()
   if(NOT NULLSCOPE_ONEAPI_FOUND)

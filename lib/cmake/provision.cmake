@@ -1,5 +1,5 @@
 # Installs pinned wheels from PyPI into one folder of the user's cache, once for all build trees:
-#   cmake -DPREFIX=<folder> -DWHEELS="<name==version>;..." -P provision.cmake
+#   cmake -DPREFIX=<folder> -DWHEELS="<name==version>;..." [-DNOTE=<what it costs, for the user>] -P provision.cmake
 # The wheels land in a staging folder beside PREFIX that is renamed at the end, so PREFIX is either whole or absent; a
 # lock makes a second run wait for the first instead of installing again.
 
@@ -33,7 +33,10 @@ function(run_step what)
 endfunction()
 
 list(JOIN WHEELS ", " wheel_text)
-message(STATUS "Installing ${wheel_text} into ${PREFIX} (once; 3 GB, about a minute)")
+if(NOTE)
+  string(PREPEND NOTE "; ")
+endif()
+message(STATUS "Installing ${wheel_text} into ${PREFIX} (once${NOTE})")
 find_program(PYTHON3 python3 REQUIRED)
 run_step("python3 -m venv" "${PYTHON3}" -m venv "${staging}")
 run_step("pip install" "${staging}/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir ${WHEELS})
