@@ -9,6 +9,7 @@
 #include <limits>
 #include <nullscope/bfloat16.hpp>
 #include <type_traits>
+#include <utility>
 
 namespace nullscope::kernels {
 
@@ -22,16 +23,23 @@ template <class T>
 struct lanes_of<T, 1> {
   using type = T;
 };
+template <class T, int W>
+using lanes_t = typename lanes_of<T, W>::type;
 
+/// The signed integer with as many bits.
 template <class T>
 using integer_of = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
 
 }  // namespace detail
 
+/// What a kernel computes with for elements of type T: bfloat16 is for storage only.
+template <class T>
+using number_of = std::conditional_t<std::is_same_v<std::remove_const_t<T>, bfloat16>, float, std::remove_const_t<T>>;
+
 template <class T, int W>
 struct pack {
   static_assert(W >= 1 && (W & (W - 1)) == 0, "the number of lanes is a power of two");
-  using lanes_type = typename detail::lanes_of<T, W>::type;
+  using lanes_type = detail::lanes_t<T, W>;
 
   lanes_type lanes;
 
@@ -69,11 +77,71 @@ struct pack {
 
   /// a b + c, in one instruction where the device has it.
   friend pack fma(pack a, pack b, pack c) { return from(a.lanes * b.lanes + c.lanes); }
-  /// The larger one; b where either is NaN.
-  friend pack max(pack a, pack b) { return from(a.lanes > b.lanes ? a.lanes : b.lanes); }
-  friend pack min(pack a, pack b) { return from(a.lanes < b.lanes ? a.lanes : b.lanes); }
+  /// a in the lanes where x < y, b in the others, and where x or y is NaN.
+  friend pack where_less(pack x, pack y, pack a, pack b) { return from(x.lanes < y.lanes ? a.lanes : b.lanes); }
+  /// The larger one; b where either is NaN. So max(x, m) ignores a NaN in x, and max(m, x) hands it on.
+  friend pack max(pack a, pack b) { return where_less(b, a, a, b); }
+  friend pack min(pack a, pack b) { return where_less(a, b, a, b); }
+  /// The larger one; NaN where either is NaN.
+  friend pack max_or_nan(pack a, pack b) { return from(a.lanes != a.lanes ? a.lanes : max(a, b).lanes); }
   friend pack abs(pack a) { return max(a, -a); }
 };
+
+namespace detail {
+
+/// Lanes [First, First + W / 2).
+template <int First, class T, int W, int... Lane>
+pack<T, W / 2> half(pack<T, W> x, std::integer_sequence<int, Lane...>) {
+  if constexpr (W == 2) {
+    return pack<T, 1>(x.lanes[First]);
+  } else {
+    return pack<T, W / 2>::from(__builtin_shufflevector(x.lanes, x.lanes, First + Lane...));
+  }
+}
+
+}  // namespace detail
+
+/// The first and the second half of the lanes.
+template <class T, int W>
+pack<T, W / 2> low(pack<T, W> x) {
+  return detail::half<0>(x, std::make_integer_sequence<int, W / 2>{});
+}
+template <class T, int W>
+pack<T, W / 2> high(pack<T, W> x) {
+  return detail::half<W / 2>(x, std::make_integer_sequence<int, W / 2>{});
+}
+
+/// Combines all lanes with `combine(pack, pack)`, always in the same order: halves onto halves.
+template <class T, int W, class Combine>
+T reduce(pack<T, W> x, Combine combine) {
+  if constexpr (W == 1) {
+    return x.lanes;
+  } else {
+    return reduce(combine(low(x), high(x)), combine);
+  }
+}
+
+template <class T, int W>
+T sum(pack<T, W> x) {
+  return reduce(x, [](auto a, auto b) { return a + b; });
+}
+
+template <class T, int W>
+T largest(pack<T, W> x) {
+  return reduce(x, [](auto a, auto b) { return max(a, b); });
+}
+
+/// The lanes in another number type, rounded to nearest.
+template <class To, class From, int W>
+pack<To, W> convert(pack<From, W> x) {
+  if constexpr (std::is_same_v<To, From>) {
+    return x;
+  } else if constexpr (W == 1) {
+    return pack<To, 1>(static_cast<To>(x.lanes));
+  } else {
+    return pack<To, W>::from(__builtin_convertvector(x.lanes, typename pack<To, W>::lanes_type));
+  }
+}
 
 /// W consecutive numbers from any address.
 template <int W, class T>
@@ -89,18 +157,18 @@ pack<float, W> load(const bfloat16* from) {
   if constexpr (W == 1) {
     return pack<float, 1>(static_cast<float>(*from));
   } else {
-    typename detail::lanes_of<std::uint16_t, W>::type halves;
+    detail::lanes_t<std::uint16_t, W> halves;
     __builtin_memcpy(&halves, from, sizeof(halves));
-    using words_type = typename detail::lanes_of<std::uint32_t, W>::type;
+    using words_type = detail::lanes_t<std::uint32_t, W>;
     const words_type words = __builtin_convertvector(halves, words_type) << 16;
-    return pack<float, W>::from(std::bit_cast<typename pack<float, W>::lanes_type>(words));
+    return pack<float, W>::from(std::bit_cast<detail::lanes_t<float, W>>(words));
   }
 }
 
 /// The first `count` (0 to W) of W numbers; the other lanes get `fill`, and their memory is not touched.
 template <int W, class T, class Fill>
 auto load_tail(const T* from, std::int64_t count, Fill fill) {
-  using number = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
+  using number = number_of<T>;
   pack<number, W> result(static_cast<number>(fill));
   for (int lane = 0; lane < W; ++lane) {
     if (lane < count) result.set(lane, static_cast<number>(from[lane]));
@@ -113,34 +181,27 @@ void store(T* to, pack<T, W> x) {
   __builtin_memcpy(to, &x.lanes, sizeof(x.lanes));
 }
 
-/// Stores the first `count` (0 to W) lanes.
-template <class T, int W>
-void store_tail(T* to, pack<T, W> x, std::int64_t count) {
-  for (int lane = 0; lane < W; ++lane) {
-    if (lane < count) to[lane] = x[lane];
-  }
-}
-
-/// Combines all lanes with `combine(pack, pack)`, always in the same order: halves onto halves.
-template <class T, int W, class Combine>
-T reduce(pack<T, W> x, Combine combine) {
+/// Stores floats as bfloat16, rounded to nearest, ties to even.
+template <int W>
+void store(bfloat16* to, pack<float, W> x) {
   if constexpr (W == 1) {
-    return x.lanes;
+    *to = bfloat16(x.lanes);
   } else {
-    pack<T, W / 2> low = load<W / 2>(reinterpret_cast<const T*>(&x.lanes));
-    pack<T, W / 2> high = load<W / 2>(reinterpret_cast<const T*>(&x.lanes) + W / 2);
-    return reduce(combine(low, high), combine);
+    using words_type = detail::lanes_t<std::uint32_t, W>;
+    const words_type word = std::bit_cast<words_type>(x.lanes);
+    const words_type rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
+    const words_type halves = x.lanes == x.lanes ? rounded : (word >> 16) | 0x40u;  // NaN stays NaN
+    const auto narrow = __builtin_convertvector(halves, detail::lanes_t<std::uint16_t, W>);
+    __builtin_memcpy(to, &narrow, sizeof(narrow));
   }
 }
 
-template <class T, int W>
-T sum(pack<T, W> x) {
-  return reduce(x, [](auto a, auto b) { return a + b; });
-}
-
-template <class T, int W>
-T largest(pack<T, W> x) {
-  return reduce(x, [](auto a, auto b) { return max(a, b); });
+/// Stores the first `count` (0 to W) lanes.
+template <class T, class Number, int W>
+void store_tail(T* to, pack<Number, W> x, std::int64_t count) {
+  for (int lane = 0; lane < W; ++lane) {
+    if (lane < count) to[lane] = static_cast<T>(x[lane]);
+  }
 }
 
 }  // namespace nullscope::kernels

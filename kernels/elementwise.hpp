@@ -1,0 +1,138 @@
+/// out = operation(x) and out = operation(x, y), element by element.
+#pragma once
+
+#include <nullscope/view.hpp>
+
+#include "pack_math.hpp"
+#include "row.hpp"
+
+namespace nullscope::kernels {
+
+// The operations: from packs to a pack.
+
+struct identity {
+  template <class Pack>
+  Pack operator()(Pack x) const {
+    return x;
+  }
+};
+
+template <class T>
+struct scale_by {
+  T alpha;
+  template <class Pack>
+  Pack operator()(Pack x) const {
+    return Pack(alpha) * x;
+  }
+};
+
+struct apply_exp {
+  template <class Pack>
+  Pack operator()(Pack x) const {
+    return exp(x);
+  }
+};
+
+struct apply_relu {
+  template <class Pack>
+  Pack operator()(Pack x) const {
+    return max(Pack(0), x);  // this way round NaN stays NaN
+  }
+};
+
+struct apply_gelu {
+  template <class Pack>
+  Pack operator()(Pack x) const {
+    return gelu(x);
+  }
+};
+
+struct apply_gelu_tanh {
+  template <class Pack>
+  Pack operator()(Pack x) const {
+    return gelu_tanh(x);
+  }
+};
+
+template <class T>
+struct weighted_sum {
+  T alpha, beta;
+  template <class Pack>
+  Pack operator()(Pack x, Pack y) const {
+    return fma(Pack(alpha), x, Pack(beta) * y);
+  }
+};
+
+struct product {
+  template <class Pack>
+  Pack operator()(Pack x, Pack y) const {
+    return x * y;
+  }
+};
+
+/// Which part of a view (batch, rows, columns) falls to a work-group: `rows` rows by `columns` columns, tiles of a row
+/// first.
+struct tile_shape {
+  std::int64_t rows, columns;
+
+  /// Calls visit(batch, i, first column, number of columns) for each row of the work-group's tile.
+  template <class View, class Visit>
+  void for_each_row(const View& x, std::int64_t group, Visit visit) const {
+    const std::int64_t tiles = (x.extent[2] + columns - 1) / columns;
+    const std::int64_t block = group / tiles;
+    const std::int64_t first = (group - block * tiles) * columns;
+    const std::int64_t count = sycl::min(columns, x.extent[2] - first);
+    kernels::for_each_row(x, block, rows, [&](std::int64_t batch, std::int64_t i) { visit(batch, i, first, count); });
+  }
+};
+
+/// out (batch, rows, columns) = operation(x), converted to the type of out.
+template <class Operation, class In, class Out, int W, int Items>
+struct map_one {
+  static constexpr const char* source = "elementwise.hpp";
+  static constexpr int dimensions = 1;
+
+  view<const In, 3> x;
+  view<Out, 3> out;
+  Operation operation;
+  tile_shape tile;
+
+  void operator()(sycl::nd_item<1> item, std::byte* local) const {
+    const team<Items> members(item, local);
+    tile.for_each_row(out, item.get_group(0),
+                      [&](std::int64_t batch, std::int64_t i, std::int64_t first, std::int64_t count) {
+                        const auto from = row_of<W>(x, batch, i).from(first);
+                        const auto to = row_of<W>(out, batch, i).from(first);
+                        walk<W, 4>(members, count, [&](int, std::int64_t c, auto lanes) {
+                          to.store(c, convert<number_of<Out>>(operation(from.load(c, lanes))), lanes);
+                        });
+                      });
+  }
+};
+
+/// out (batch, rows, columns) = operation(x, y).
+template <class Operation, class T, int W, int Items>
+struct map_two {
+  static constexpr const char* source = "elementwise.hpp";
+  static constexpr int dimensions = 1;
+
+  view<const T, 3> x, y;
+  view<T, 3> out;
+  Operation operation;
+  tile_shape tile;
+
+  void operator()(sycl::nd_item<1> item, std::byte* local) const {
+    const team<Items> members(item, local);
+    tile.for_each_row(out, item.get_group(0),
+                      [&](std::int64_t batch, std::int64_t i, std::int64_t first, std::int64_t count) {
+                        const auto from_x = row_of<W>(x, batch, i).from(first);
+                        const auto from_y = row_of<W>(y, batch, i).from(first);
+                        const auto to = row_of<W>(out, batch, i).from(first);
+                        walk<W, 4>(members, count, [&](int, std::int64_t c, auto lanes) {
+                          to.store(c, operation(from_x.load(c, lanes), from_y.load(c, lanes)), lanes);
+                        });
+                      });
+  }
+};
+
+}  // namespace nullscope::kernels

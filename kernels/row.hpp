@@ -1,0 +1,100 @@
+/// How a team walks along a row.
+#pragma once
+
+#include "pack.hpp"
+#include "team.hpp"
+
+namespace nullscope::kernels {
+
+/// Which lanes of a pack lie inside the row: all, or the first `count`.
+struct all_lanes {};
+struct first_lanes {
+  std::int64_t count;
+};
+
+/// One row of a view. With more than one lane the elements must be neighbours (stride 1); one lane takes any stride.
+template <class T, int W>
+struct row {
+  using number = number_of<T>;
+
+  T* data;
+  std::int64_t stride;
+
+  /// The part that begins at `column`.
+  row from(std::int64_t column) const { return {data + column * stride, stride}; }
+
+  pack<number, W> load(std::int64_t column, all_lanes, number = {}) const {
+    if constexpr (W == 1) {
+      return kernels::load<1>(data + column * stride);
+    } else {
+      return kernels::load<W>(data + column);
+    }
+  }
+  /// `fill` stands in the lanes beyond the end.
+  pack<number, W> load(std::int64_t column, first_lanes lanes, number fill = {}) const {
+    return load_tail<W>(data + column, lanes.count, fill);
+  }
+
+  void store(std::int64_t column, pack<number, W> x, all_lanes) const {
+    if constexpr (W == 1) {
+      kernels::store(data + column * stride, x);
+    } else {
+      kernels::store(data + column, x);
+    }
+  }
+  void store(std::int64_t column, pack<number, W> x, first_lanes lanes) const {
+    store_tail(data + column, x, lanes.count);
+  }
+};
+
+/// Row i of matrix `batch` of a view (batch, rows, columns).
+template <int W, class View>
+auto row_of(const View& x, std::int64_t batch, std::int64_t i) {
+  return row<typename View::element, W>{x.data + batch * x.stride[0] + i * x.stride[1], x.stride[2]};
+}
+
+/// Calls visit(batch, i) for the rows of a view (batch, rows, columns) in block number `block` of `rows_per_block`
+/// each.
+template <class View, class Visit>
+void for_each_row(const View& x, std::int64_t block, std::int64_t rows_per_block, Visit visit) {
+  const std::int64_t first = block * rows_per_block;
+  const std::int64_t last = sycl::min(first + rows_per_block, x.extent[0] * x.extent[1]);
+  std::int64_t batch = first / x.extent[1];
+  std::int64_t i = first - batch * x.extent[1];
+  for (std::int64_t row = first; row < last; ++row) {
+    visit(batch, i);
+    if (++i == x.extent[1]) {
+      i = 0;
+      ++batch;
+    }
+  }
+}
+
+/// Calls visit(slot, column, lanes) for the packs of a row that are this work-item's. `slot` counts from 0 to Slots -
+/// 1, so that sums can run in several registers and need not wait for one another.
+template <int W, int Slots, int Items, class Visit>
+void walk(const team<Items>& members, std::int64_t columns, Visit visit) {
+  constexpr std::int64_t step = W * Items;
+  std::int64_t column = members.rank() * W;
+  for (; column + (Slots - 1) * step + W <= columns; column += Slots * step) {
+    for (int slot = 0; slot < Slots; ++slot) visit(slot, column + slot * step, all_lanes{});
+  }
+  for (; column + W <= columns; column += step) visit(0, column, all_lanes{});
+  if constexpr (W > 1) {
+    if (column < columns) visit(0, column, first_lanes{columns - column});
+  }
+}
+
+/// Combines `value(column, lanes)` over the row, from `identity`, which is also what value gives for lanes beyond the
+/// end.
+template <class T, int W, int Items, class Value, class Combine>
+T reduce_row(team<Items>& members, std::int64_t columns, T identity, Value value, Combine combine) {
+  constexpr int slots = 4;
+  pack<T, W> total[slots] = {identity, identity, identity, identity};
+  walk<W, slots>(members, columns, [&](int slot, std::int64_t column, auto lanes) {
+    total[slot] = combine(value(column, lanes), total[slot]);
+  });
+  return members.reduce(combine(combine(total[0], total[1]), combine(total[2], total[3])), combine);
+}
+
+}  // namespace nullscope::kernels

@@ -1,0 +1,111 @@
+/// Out-of-place transpose of a batch of matrices.
+#pragma once
+
+#include <nullscope/view.hpp>
+
+#include "pack.hpp"
+#include "team.hpp"
+
+namespace nullscope::kernels {
+
+namespace detail {
+
+/// Lanes that a transpose moves; it never computes with them.
+template <class T>
+using moved_lane = std::conditional_t<sizeof(T) == 2, std::uint16_t, T>;
+
+/// One step of the transpose of a block of W rows: exchanges the upper half of each 2 * Half lanes of `a` with the
+/// lower half of those of `b`.
+template <int Half, class Lanes, int... Lane>
+void exchange(Lanes& a, Lanes& b, std::integer_sequence<int, Lane...>) {
+  constexpr int width = sizeof...(Lane);
+  const Lanes low = __builtin_shufflevector(a, b, ((Lane & Half) ? width + Lane - Half : Lane)...);
+  b = __builtin_shufflevector(a, b, ((Lane & Half) ? width + Lane : Lane + Half)...);
+  a = low;
+}
+
+/// Transposes rows (W, W) in registers: log2(W) steps of W / 2 exchanges.
+template <int Half, class Lanes, int W>
+void transpose_block(Lanes (&rows)[W]) {
+  for (int i = 0; i < W; ++i) {
+    if ((i & Half) == 0) exchange<Half>(rows[i], rows[i + Half], std::make_integer_sequence<int, W>{});
+  }
+  if constexpr (Half > 1) transpose_block<Half / 2>(rows);
+}
+
+}  // namespace detail
+
+/// out (batch, columns, rows) = transpose of x (batch, rows, columns); the last stride of both is 1. A team handles a
+/// tile of `size` x `size` elements: with several lanes in blocks of W x W in registers, with one lane through local
+/// memory.
+template <class T, int W, int Items>
+struct transpose_tiles {
+  static constexpr const char* source = "transpose.hpp";
+  static constexpr int dimensions = 1;
+  static constexpr int size = W > 1 ? 64 : 32;
+  static constexpr std::size_t local_bytes = W > 1 ? 0 : size*(size + 1) * sizeof(T);
+
+  view<const T, 3> x;
+  view<T, 3> out;
+
+  static constexpr std::int64_t tiles(std::int64_t extent) { return (extent + size - 1) / size; }
+
+  void operator()(sycl::nd_item<1> item, std::byte* local) const {
+    const std::int64_t tiles_across = tiles(x.extent[2]), tiles_down = tiles(x.extent[1]);
+    std::int64_t tile = item.get_group(0);
+    const std::int64_t batch = tile / (tiles_across * tiles_down);
+    tile -= batch * tiles_across * tiles_down;
+    const std::int64_t i = tile / tiles_across * size, j = tile % tiles_across * size;
+    const T* from = &x(batch, i, j);
+    T* to = &out(batch, j, i);
+    const std::int64_t rows = sycl::min<std::int64_t>(size, x.extent[1] - i);
+    const std::int64_t columns = sycl::min<std::int64_t>(size, x.extent[2] - j);
+    if constexpr (W > 1) {
+      through_registers(from, to, rows, columns);
+    } else {
+      through_local_memory(team<Items>(item, local), reinterpret_cast<T*>(local), from, to, rows, columns);
+    }
+  }
+
+  void through_registers(const T* from, T* to, std::int64_t rows, std::int64_t columns) const {
+    for (std::int64_t j = 0; j < columns; j += W) {
+      for (std::int64_t i = 0; i < rows; i += W) {
+        const T* source = from + i * x.stride[1] + j;
+        T* target = to + j * out.stride[1] + i;
+        if (i + W <= rows && j + W <= columns) {
+          whole_block(source, target);
+        } else {
+          part_of_block(source, target, sycl::min<std::int64_t>(W, rows - i), sycl::min<std::int64_t>(W, columns - j));
+        }
+      }
+    }
+  }
+
+  void whole_block(const T* from, T* to) const {
+    detail::lanes_t<detail::moved_lane<T>, W> block[W];
+    for (int i = 0; i < W; ++i) __builtin_memcpy(&block[i], from + i * x.stride[1], sizeof(block[i]));
+    detail::transpose_block<W / 2>(block);
+    for (int j = 0; j < W; ++j) __builtin_memcpy(to + j * out.stride[1], &block[j], sizeof(block[j]));
+  }
+
+  void part_of_block(const T* from, T* to, std::int64_t rows, std::int64_t columns) const {
+    for (std::int64_t j = 0; j < columns; ++j) {
+      for (std::int64_t i = 0; i < rows; ++i) to[j * out.stride[1] + i] = from[i * x.stride[1] + j];
+    }
+  }
+
+  /// The tile stands in local memory with a gap a row, so that its columns fall into different banks.
+  void through_local_memory(const team<Items>& members, T* tile, const T* from, T* to, std::int64_t rows,
+                            std::int64_t columns) const {
+    const int lane = members.rank() % size;
+    for (int i = members.rank() / size; i < rows; i += Items / size) {
+      if (lane < columns) tile[i * (size + 1) + lane] = from[i * x.stride[1] + lane];
+    }
+    members.barrier();
+    for (int j = members.rank() / size; j < columns; j += Items / size) {
+      if (lane < rows) to[j * out.stride[1] + lane] = tile[lane * (size + 1) + j];
+    }
+  }
+};
+
+}  // namespace nullscope::kernels

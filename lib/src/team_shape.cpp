@@ -1,0 +1,34 @@
+#include "team_shape.hpp"
+
+#include <atomic>
+
+namespace nullscope::detail {
+namespace {
+
+constexpr int by_device = -1;
+std::atomic<int> forced_shape = by_device;
+
+}  // namespace
+
+void force_team_shape(std::optional<team_shape> shape) { forced_shape = shape ? static_cast<int>(*shape) : by_device; }
+
+team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, bool neighbours) {
+  if (const int forced = forced_shape; forced != by_device) {
+    const auto shape = static_cast<team_shape>(forced);
+    return shape == team_shape::vector && !neighbours ? team_shape::scalar : shape;
+  }
+  if (properties(queue.get_device()).kind == device_kind::gpu) {
+    return columns <= 1024 ? team_shape::group_32 : team_shape::group_256;
+  }
+  return neighbours ? team_shape::vector : team_shape::scalar;
+}
+
+std::int64_t rows_per_group(const sycl::queue& queue, team_shape shape, std::int64_t rows, std::int64_t row_bytes) {
+  if (shape == team_shape::group_32 || shape == team_shape::group_256) return 1;
+  constexpr std::int64_t group_bytes = 128 * 1024;
+  const std::int64_t by_bytes = group_bytes / std::max<std::int64_t>(row_bytes, 1);
+  const std::int64_t by_cores = rows / (4 * properties(queue.get_device()).compute_units);
+  return std::max<std::int64_t>(1, std::min(by_bytes, by_cores));
+}
+
+}  // namespace nullscope::detail

@@ -1,0 +1,69 @@
+/// How the work of a row or a tile is laid on the lanes and work-items of a device; see kernels/team.hpp.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <nullscope/device.hpp>
+#include <nullscope/view.hpp>
+#include <optional>
+#include <sycl/sycl.hpp>
+#include <utility>
+
+namespace nullscope::detail {
+
+enum class team_shape {
+  vector,     ///< one work-item with a hardware vector of lanes: a CPU, elements that are neighbours
+  scalar,     ///< one work-item with one lane: a CPU, elements that are strided
+  group_32,   ///< 32 work-items with one lane each: a GPU, short rows
+  group_256,  ///< 256 work-items with one lane each: a GPU
+};
+
+/// For tests: every team takes this shape from now on, where it can; nothing: by the device again.
+void force_team_shape(std::optional<team_shape> shape);
+
+/// The shape for rows of `columns` elements; `neighbours` says that the last stride of all operands is 1.
+team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, bool neighbours);
+
+/// Calls call.operator()<W, Items>() with the lanes and work-items of the shape, for numbers of `number_bytes`.
+template <std::size_t NumberBytes, class Call>
+sycl::event with_team(team_shape shape, Call call) {
+  switch (shape) {
+    case team_shape::vector: return call.template operator()<64 / NumberBytes, 1>();
+    case team_shape::scalar: return call.template operator()<1, 1>();
+    case team_shape::group_32: return call.template operator()<1, 32>();
+    case team_shape::group_256: break;
+  }
+  return call.template operator()<1, 256>();
+}
+
+/// How many rows of `row_bytes` a work-group takes, one after the other: one on a GPU; on a CPU so many that scheduling
+/// does not show, and so few that all cores have enough to do.
+std::int64_t rows_per_group(const sycl::queue& queue, team_shape shape, std::int64_t rows, std::int64_t row_bytes);
+
+/// `groups` work-groups of `items` work-items.
+inline sycl::nd_range<1> groups_of(std::int64_t groups, std::int64_t items) {
+  return {sycl::range<1>(static_cast<std::size_t>(groups * items)), sycl::range<1>(static_cast<std::size_t>(items))};
+}
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// The view with dimensions of extent 1 in front, so that it has `To` of them.
+template <int To, class T, int From>
+view<T, To> with_rank(const view<T, From>& x) {
+  static_assert(From <= To);
+  view<T, To> result{x.data, {}, {}};
+  for (int d = 0; d < To; ++d) {
+    const int from = d - (To - From);
+    result.extent[d] = from < 0 ? 1 : x.extent[from];
+    result.stride[d] = from < 0 ? 0 : x.stride[from];
+  }
+  return result;
+}
+
+/// The last stride is 1, or does not matter.
+template <class T, int Rank>
+bool has_neighbours(const view<T, Rank>& x) {
+  return x.stride[Rank - 1] == 1 || x.extent[Rank - 1] <= 1;
+}
+
+}  // namespace nullscope::detail
