@@ -1,0 +1,235 @@
+#include "harness.hpp"
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <nullscope/device.hpp>
+#include <nullscope/errors.hpp>
+#include <nullscope/version.hpp>
+
+#include "options.hpp"
+#include "reporter.hpp"
+#include "roofline.hpp"
+#include "summary.hpp"
+
+namespace nullscope::bench {
+
+void report::residual(const std::string& name, double value, double bound) {
+  columns_[name] = value;
+  if (value <= bound) return;
+  failure_ += fmt::format("{}{} {:.3g} exceeds {:.3g}", failure_.empty() ? "" : ", ", name, value, bound);
+}
+
+any_comparison::any_comparison(workload work) : work_(std::move(work)) {
+  if (work_.footprint == 0) work_.footprint = work_.bytes;
+}
+
+void any_comparison::add_path(const std::string& path) {
+  if (path != "sycl" && path != "onemkl" && path != "loop") {
+    throw invalid_argument(fmt::format("benchmark {}: a path is sycl, onemkl or loop, not {}", name(""), path));
+  }
+  paths_.push_back(path);
+}
+
+std::string any_comparison::name(const std::string& path) const {
+  std::string result = work_.operation + "/" + work_.type + (path.empty() ? "" : "/" + path);
+  for (const auto& [key, value] : work_.sizes) result += fmt::format("/{}:{}", key, value);
+  return result;
+}
+
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// A comparison while it runs: owns the time in which its data exist.
+class running_comparison {
+ public:
+  running_comparison(any_comparison& of, sycl::queue& queue, roofline& limits)
+      : of_(of), queue_(queue), limits_(limits), states_(of.paths().size()) {}
+
+  ~running_comparison() {
+    of_.tear_down();
+    limits_.release();
+  }
+
+  running_comparison(const running_comparison&) = delete;
+
+  /// One repetition of one path.
+  void repeat(benchmark::State& state, std::size_t path) {
+    path_state& known = states_[path];
+    try {
+      if (!known.is_verified) verify(path);
+      if (known.found.failure().empty()) {
+        time(state, path);
+      } else {
+        state.SkipWithError(("wrong result: " + known.found.failure()).c_str());
+      }
+    } catch (const std::exception& failure) {
+      state.SkipWithError(failure.what());
+    }
+  }
+
+ private:
+  struct path_state {
+    bool is_verified = false;
+    double seconds = 0;  // of the last call outside the timing
+    report found;
+  };
+
+  void verify(std::size_t path) {
+    if (!is_set_up_) of_.set_up(queue_);
+    is_set_up_ = true;
+    of_.clear();
+    untimed_call(path);
+    of_.verify(states_[path].found);
+    states_[path].is_verified = true;
+  }
+
+  void untimed_call(std::size_t path) {
+    of_.restore();
+    const double start = now();
+    of_.call(path);
+    states_[path].seconds = now() - start;
+  }
+
+  void time(benchmark::State& state, std::size_t path) {
+    const workload& work = of_.work();
+    const ceilings reach = limits_.sample(work);
+    // The ceilings' own data are in the caches now; a short call must find its data where it left them.
+    if (states_[path].seconds < 0.1) untimed_call(path);
+    double seconds = 0;
+    for (auto _ : state) {
+      of_.restore();
+      const double start = now();
+      of_.call(path);
+      const double elapsed = now() - start;
+      state.SetIterationTime(elapsed);
+      seconds += elapsed;
+    }
+    seconds /= static_cast<double>(state.iterations());
+    if (work.flops > 0) state.counters["GFLOP/s"] = work.flops / seconds * 1e-9;
+    if (work.bytes > 0) state.counters["GB/s"] = work.bytes / seconds * 1e-9;
+    if (work.flops > 0 && work.bytes > 0) state.counters["intensity"] = work.flops / work.bytes;
+    const bool is_on_device = of_.paths()[path] != "loop" || queue_.get_device().is_cpu();
+    if (is_on_device) {
+      state.counters["roofline"] = reach.least_seconds(work) / seconds;
+      if (work.flops > 0) state.counters["ceiling GFLOP/s"] = reach.flops * 1e-9;
+      if (work.bytes > 0) state.counters["ceiling GB/s"] = reach.bytes * 1e-9;
+    }
+    for (const auto& [name, value] : states_[path].found.columns()) state.counters[name] = value;
+  }
+
+  any_comparison& of_;
+  sycl::queue& queue_;
+  roofline& limits_;
+  bool is_set_up_ = false;
+  std::vector<path_state> states_;
+};
+
+std::string runtime_version() {
+#ifdef __LIBSYCL_MAJOR_VERSION
+  return fmt::format("libsycl {}.{}.{}", __LIBSYCL_MAJOR_VERSION, __LIBSYCL_MINOR_VERSION, __LIBSYCL_PATCH_VERSION);
+#else
+  return fmt::format("SYCL {}", SYCL_LANGUAGE_VERSION);
+#endif
+}
+
+void add_context(const sycl::queue& queue, roofline& limits) {
+  const device_properties& device = properties(queue.get_device());
+  const auto add = [](const char* key, const std::string& value) { benchmark::AddCustomContext(key, value); };
+  add("nullscope", fmt::format("{} ({})", version(), git_commit()));
+  add("device", device.name);
+  add("driver", device.driver);
+  add("backend", device.backend);
+  add("runtime", runtime_version());
+  add("compute units", std::to_string(device.compute_units));
+  add("peak f32", fmt::format("{:.1f} GFLOP/s", limits.peak_flops("f32") * 1e-9));
+  if (device.fp64) add("peak f64", fmt::format("{:.1f} GFLOP/s", limits.peak_flops("f64") * 1e-9));
+  for (const std::int64_t mebibytes : {4, 64, 1024}) {
+    const std::int64_t bytes = mebibytes << 20;
+    if (bytes > device.global_memory_bytes / 4) continue;
+    add(fmt::format("copy {} MiB", mebibytes).c_str(), fmt::format("{:.1f} GB/s", limits.bandwidth(bytes) * 1e-9));
+  }
+  limits.release();
+}
+
+struct selected_path {
+  any_comparison* of;
+  std::size_t path;
+  std::string name;
+};
+
+/// The benchmarks that the filter and the device leave, grouped by comparison.
+std::vector<std::vector<selected_path>> select(suite& described, const options& chosen) {
+  const bool fp64 = properties(described.queue().get_device()).fp64;
+  std::vector<std::vector<selected_path>> groups;
+  for (const auto& of : described.comparisons()) {
+    if (of->work().type == "f64" && !fp64) continue;
+    std::vector<selected_path> group;
+    for (std::size_t path = 0; path < of->paths().size(); ++path) {
+      const std::string name = of->name(of->paths()[path]);
+      if (chosen.selects(name)) group.push_back({of.get(), path, name});
+    }
+    if (!group.empty()) groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+int run_all(const options& chosen, suite& described) {
+  const auto groups = select(described, chosen);
+  std::size_t longest = 10;
+  for (const auto& group : groups) {
+    for (const auto& [of, path, name] : group) {
+      longest = std::max(longest, name.size());
+      if (chosen.list) std::cout << name << '\n';
+    }
+  }
+  if (chosen.list) return 0;
+  if (groups.empty()) throw usage_error("--benchmark_filter: no benchmark has such a name; see --benchmark_list_tests");
+  reporter results(chosen, longest);
+  roofline limits(described.queue());
+  add_context(described.queue(), limits);
+  for (const auto& group : groups) {
+    running_comparison running(*group.front().of, described.queue(), limits);
+    benchmark::ClearRegisteredBenchmarks();
+    for (const selected_path& one : group) {
+      benchmark::RegisterBenchmark(one.name.c_str(), [&running, path = one.path](benchmark::State& state) {
+        running.repeat(state, path);
+      })->UseManualTime();
+    }
+    benchmark::RunSpecifiedBenchmarks(&results, nullptr, ".");
+  }
+  results.finish();
+  print_summary(results.summary_stream(), described, results.results());
+  for (const auto& [name, found] : results.results()) {
+    if (!found.failure.empty()) return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int run(int argc, char** argv, const std::string& title, const std::function<void(suite&)>& describe) {
+  const std::string program = std::filesystem::path(argv[0]).filename().string();
+  try {
+    const options chosen = read_flags(argc, argv);
+    if (chosen.help) {
+      print_help(program, title);
+      return 0;
+    }
+    suite described(sycl::queue(select_device(chosen.device), sycl::property::queue::in_order{}));
+    describe(described);
+    return run_all(chosen, described);
+  } catch (const usage_error& failure) {
+    fmt::print(stderr, "{}: {} (see --help)\n", program, failure.what());
+    return 2;
+  } catch (const std::exception& failure) {
+    fmt::print(stderr, "{}: {}\n", program, failure.what());
+    return 1;
+  }
+}
+
+}  // namespace nullscope::bench
