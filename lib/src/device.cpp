@@ -32,7 +32,7 @@ device_kind kind_of(const sycl::device& device) {
   return device.is_gpu() ? device_kind::gpu : device_kind::accelerator;
 }
 
-std::vector<matrix_tile> bf16_tiles(const sycl::device& device) {
+std::vector<matrix_tile> bf16_tiles([[maybe_unused]] const sycl::device& device) {
   std::vector<matrix_tile> tiles;
 #ifdef SYCL_EXT_ONEAPI_MATRIX
   namespace ext = sycl::ext::oneapi::experimental;
