@@ -72,7 +72,9 @@ function(nullscope_find_oneapi)
   add_library(nullscope::onemkl INTERFACE IMPORTED GLOBAL)
   target_include_directories(nullscope::onemkl SYSTEM INTERFACE "${NULLSCOPE_MKL_INCLUDE}")
   target_compile_definitions(nullscope::onemkl INTERFACE MKL_ILP64)
-  target_link_libraries(nullscope::onemkl INTERFACE ${NULLSCOPE_MKL_LIBRARIES} nullscope::sycl_runtime)
+  # libmkl_tbb_thread finds TBB only if the program itself keeps it, so a linker that drops unused libraries must not.
+  target_link_libraries(nullscope::onemkl INTERFACE -Wl,--push-state,--no-as-needed ${NULLSCOPE_MKL_LIBRARIES}
+                                                    -Wl,--pop-state nullscope::sycl_runtime)
   cmake_path(GET NULLSCOPE_SYCL_LIBRARY PARENT_PATH library_folder)
   set(NULLSCOPE_ONEAPI_LIBRARY_FOLDER "${library_folder}" PARENT_SCOPE)
   set(NULLSCOPE_ONEAPI_FOUND TRUE PARENT_SCOPE)

@@ -1,0 +1,32 @@
+/// Numerical ranks from singular values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nullscope/view.hpp>
+#include <sycl/sycl.hpp>
+
+namespace nullscope::kernels {
+
+/// rank (batch): how many of s (batch, values), descending, exceed max(rtol * s(b, 0), atol). One work-item a matrix.
+template <class T>
+struct svd_rank {
+  static constexpr const char* source = "svd_rank.hpp";
+  static constexpr int dimensions = 1;
+
+  view<const T, 2> s;
+  view<std::int64_t, 1> rank;
+  T rtol, atol;
+
+  void operator()(sycl::nd_item<1> item, std::byte*) const {
+    const std::int64_t b = static_cast<std::int64_t>(item.get_global_id(0));
+    if (b >= s.extent[0]) return;
+    const T relative = rtol * s(b, 0);
+    const T threshold = relative > atol ? relative : atol;
+    std::int64_t count = 0;
+    while (count < s.extent[1] && s(b, count) > threshold) ++count;
+    rank(b) = s(b, 0) == s(b, 0) ? count : -1;
+  }
+};
+
+}  // namespace nullscope::kernels

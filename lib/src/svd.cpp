@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <nullscope/launch.hpp>
+#include <nullscope/svd.hpp>
+
+#include "checks.hpp"
+#include "svd_paths.hpp"
+#include "svd_rank.hpp"
+
+namespace nullscope {
+
+namespace {
+
+constexpr std::int64_t alignment = 64;  // bytes
+
+void check_shape(std::string_view function, std::int64_t batch, std::int64_t m, std::int64_t n,
+                 const svd_options& options) {
+  if (batch < 0 || m < 1 || n < 1) {
+    throw invalid_argument(fmt::format("{}: a ({}, {}, {}) has a matrix without elements", function, batch, m, n));
+  }
+  if (options.max_sweeps < 0) {
+    throw invalid_argument(fmt::format("{}: max_sweeps is {}, it must not be negative", function, options.max_sweeps));
+  }
+}
+
+/// Columns of u and rows of vt.
+struct vector_counts {
+  std::int64_t u, vt;
+};
+
+vector_counts counts(std::int64_t m, std::int64_t n, svd_vectors vectors) {
+  switch (vectors) {
+    case svd_vectors::thin: return {std::min(m, n), std::min(m, n)};
+    case svd_vectors::full: return {m, n};
+    default: return {0, 0};
+  }
+}
+
+/// The problem as the paths want it: not wide.
+template <class T>
+detail::svd_problem<T> make_problem(view<const T, 3> a, view<T, 2> s, view<T, 3> u, view<T, 3> vt,
+                                    view<std::int32_t, 1> status, view<std::int32_t, 1> sweeps,
+                                    const svd_options& options) {
+  const vector_counts columns = counts(a.extent[1], a.extent[2], options.vectors);
+  if (a.extent[1] >= a.extent[2]) {
+    return {a, s, u, transposed(vt), status, sweeps, columns.u, options.max_sweeps};
+  }
+  return {transposed(a), s, transposed(vt), u, status, sweeps, columns.vt, options.max_sweeps};
+}
+
+template <class T>
+void check_operands(const view<const T, 3>& a, const view<T, 2>& s, const view<T, 3>& u, const view<T, 3>& vt,
+                    const view<std::int32_t, 1>& status, const view<std::int32_t, 1>& sweeps,
+                    const svd_options& options) {
+  check::input("svd", "a", a);
+  check_shape("svd", a.extent[0], a.extent[1], a.extent[2], options);
+  check::output("svd", "s", s);
+  check::output("svd", "status", status);
+  const std::int64_t batch = a.extent[0], m = a.extent[1], n = a.extent[2];
+  const auto expect = [](std::string_view name, const auto& x, std::initializer_list<std::int64_t> shape) {
+    if (!std::equal(shape.begin(), shape.end(), x.extent)) {
+      check::fail("svd", name, x, fmt::format("should be ({})", fmt::join(shape, ", ")));
+    }
+  };
+  expect("s", s, {batch, std::min(m, n)});
+  expect("status", status, {batch});
+  if (sweeps.data != nullptr) {
+    check::output("svd", "sweeps", sweeps);
+    expect("sweeps", sweeps, {batch});
+  }
+  if (options.vectors == svd_vectors::none) return;
+  check::output("svd", "u", u);
+  check::output("svd", "vt", vt);
+  const vector_counts columns = counts(m, n, options.vectors);
+  expect("u", u, {batch, m, columns.u});
+  expect("vt", vt, {batch, columns.vt, n});
+}
+
+}  // namespace
+
+template <class T>
+std::int64_t svd_scratchpad_size(const sycl::queue& queue, std::int64_t batch, std::int64_t m, std::int64_t n,
+                                 const svd_options& options) {
+  check_shape("svd_scratchpad_size", batch, m, n, options);
+  if (batch == 0) return 0;
+  const view<const T, 3> a{nullptr, {batch, m, n}, {m * n, n, 1}};
+  const auto problem = make_problem<T>(a, {}, {}, {}, {}, {}, options);
+  return detail::pack_path<T>::scratch_bytes(queue, problem) + alignment;
+}
+
+template <class T>
+sycl::event svd(sycl::queue& queue, view<const T, 3> a, view<T, 2> s, view<T, 3> u, view<T, 3> vt,
+                view<std::int32_t, 1> status, view<std::int32_t, 1> sweeps, std::span<std::byte> scratchpad,
+                const svd_options& options, const std::vector<sycl::event>& dependencies) {
+  check_operands(a, s, u, vt, status, sweeps, options);
+  check::device_type<T>("svd", queue);
+  const std::int64_t needed = svd_scratchpad_size<T>(queue, a.extent[0], a.extent[1], a.extent[2], options);
+  check::scratchpad("svd", scratchpad, needed);
+  if (a.extent[0] == 0) return join(queue, dependencies);
+  const auto problem = make_problem(a, s, u, vt, status, sweeps, options);
+  const auto address = reinterpret_cast<std::uintptr_t>(scratchpad.data());
+  void* const scratch = scratchpad.data() + (-address & (alignment - 1));
+  return detail::pack_path<T>::run(queue, problem, scratch, dependencies);
+}
+
+template <class T>
+sycl::event numerical_rank(sycl::queue& queue, view<const T, 2> s, std::int64_t m, std::int64_t n, T rtol, T atol,
+                           view<std::int64_t, 1> rank, const std::vector<sycl::event>& dependencies) {
+  check::input("numerical_rank", "s", s);
+  check::output("numerical_rank", "rank", rank);
+  check::same_extent("numerical_rank", "s", s, 0, "rank", rank, 0);
+  if (m < 1 || n < 1 || s.extent[1] != std::min(m, n)) {
+    check::fail("numerical_rank", "s", s, fmt::format("does not hold the values of {} x {} matrices", m, n));
+  }
+  if (!(atol >= 0) || rtol != rtol) {
+    throw invalid_argument(fmt::format("numerical_rank: rtol {} and atol {} must be numbers, atol >= 0", rtol, atol));
+  }
+  check::device_type<T>("numerical_rank", queue);
+  if (rtol < 0) rtol = static_cast<T>(std::max(m, n)) * std::numeric_limits<T>::epsilon();
+  constexpr std::size_t group = 64;
+  const std::size_t items = (static_cast<std::size_t>(s.extent[0]) + group - 1) / group * group;
+  return launch(queue, sycl::nd_range<1>{items, group}, 0, kernels::svd_rank<T>{s, rank, rtol, atol}, dependencies);
+}
+
+namespace {
+
+template <class T>
+view<const T, 3> as_batch(std::string_view function, const tensor<T>& a) {
+  if (a.shape().size() == 3) return a.template as<3>();
+  if (a.shape().size() != 2) {
+    throw invalid_argument(fmt::format("{}: a has shape {}, 2 or 3 dimensions are needed", function, a.shape()));
+  }
+  const view<const T, 2> matrix = a.template as<2>();
+  return {matrix.data, {1, matrix.extent[0], matrix.extent[1]}, {matrix.size(), matrix.stride[0], 1}};
+}
+
+}  // namespace
+
+template <class T>
+svd_result<T> svd(sycl::queue& queue, const tensor<T>& a, const svd_options& options) {
+  const view<const T, 3> matrices = as_batch("svd", a);
+  const std::int64_t batch = matrices.extent[0], m = matrices.extent[1], n = matrices.extent[2];
+  check_shape("svd", batch, m, n, options);
+  const vector_counts columns = counts(m, n, options.vectors);
+  svd_result<T> result{tensor<T>(queue, {batch, std::min(m, n)}), tensor<T>(queue, {batch, m, columns.u}),
+                       tensor<T>(queue, {batch, columns.vt, n}), tensor<std::int32_t>(queue, {batch}),
+                       tensor<std::int32_t>(queue, {batch})};
+  tensor<std::byte> scratchpad(queue, {svd_scratchpad_size<T>(queue, batch, m, n, options)});
+  svd<T>(queue, matrices, result.s.template as<2>(), result.u.template as<3>(), result.vt.template as<3>(),
+         result.status.template as<1>(), result.sweeps.template as<1>(),
+         {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, options)
+      .wait_and_throw();
+  std::vector<std::int64_t> failed;
+  const std::vector<std::int32_t> status = result.status.to_host();
+  for (std::int64_t b = 0; b < batch; ++b) {
+    if (status[static_cast<std::size_t>(b)] != svd_converged) failed.push_back(b);
+  }
+  if (!failed.empty()) {
+    const bool is_finite = status[static_cast<std::size_t>(failed[0])] == svd_not_converged;
+    throw computation_error(
+        fmt::format("svd: {} of {} matrices of ({} x {}) failed; the first is matrix {}, which {}", failed.size(),
+                    batch, m, n, failed[0], is_finite ? "did not converge" : "holds NaN or infinity"),
+        failed);
+  }
+  return result;
+}
+
+template <class T>
+std::vector<std::int64_t> numerical_rank(sycl::queue& queue, const tensor<T>& a, T rtol, T atol) {
+  const view<const T, 3> matrices = as_batch("numerical_rank", a);
+  const svd_result<T> values = svd(queue, a, {.vectors = svd_vectors::none});
+  tensor<std::int64_t> rank(queue, {matrices.extent[0]});
+  numerical_rank<T>(queue, values.s.template as<2>(), matrices.extent[1], matrices.extent[2], rtol, atol,
+                    rank.template as<1>())
+      .wait_and_throw();
+  return rank.to_host();
+}
+
+template std::int64_t svd_scratchpad_size<float>(const sycl::queue&, std::int64_t, std::int64_t, std::int64_t,
+                                                 const svd_options&);
+template std::int64_t svd_scratchpad_size<double>(const sycl::queue&, std::int64_t, std::int64_t, std::int64_t,
+                                                  const svd_options&);
+template sycl::event svd(sycl::queue&, view<const float, 3>, view<float, 2>, view<float, 3>, view<float, 3>,
+                         view<std::int32_t, 1>, view<std::int32_t, 1>, std::span<std::byte>, const svd_options&,
+                         const std::vector<sycl::event>&);
+template sycl::event svd(sycl::queue&, view<const double, 3>, view<double, 2>, view<double, 3>, view<double, 3>,
+                         view<std::int32_t, 1>, view<std::int32_t, 1>, std::span<std::byte>, const svd_options&,
+                         const std::vector<sycl::event>&);
+template sycl::event numerical_rank(sycl::queue&, view<const float, 2>, std::int64_t, std::int64_t, float, float,
+                                    view<std::int64_t, 1>, const std::vector<sycl::event>&);
+template sycl::event numerical_rank(sycl::queue&, view<const double, 2>, std::int64_t, std::int64_t, double, double,
+                                    view<std::int64_t, 1>, const std::vector<sycl::event>&);
+template svd_result<float> svd(sycl::queue&, const tensor<float>&, const svd_options&);
+template svd_result<double> svd(sycl::queue&, const tensor<double>&, const svd_options&);
+template std::vector<std::int64_t> numerical_rank(sycl::queue&, const tensor<float>&, float, float);
+template std::vector<std::int64_t> numerical_rank(sycl::queue&, const tensor<double>&, double, double);
+
+}  // namespace nullscope

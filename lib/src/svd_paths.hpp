@@ -1,0 +1,34 @@
+/// The ways to decompose a batch that `svd` chooses from. All take what is checked already, with m >= n: a wide matrix
+/// comes as its transpose, with u and v exchanged.
+#pragma once
+
+#include <cstdint>
+#include <nullscope/svd.hpp>
+
+namespace nullscope::detail {
+
+template <class T>
+struct svd_problem {
+  view<const T, 3> a;            // (batch, m, n), m >= n >= 1
+  view<T, 2> s;                  // (batch, n)
+  view<T, 3> u;                  // (batch, m, u_columns)
+  view<T, 3> v;                  // (batch, n, n)
+  view<std::int32_t, 1> status;  // (batch)
+  view<std::int32_t, 1> sweeps;  // (batch), or no memory
+  std::int64_t u_columns;        // 0: values only; n; m
+  std::int64_t max_sweeps;       // 0: the path's own
+
+  std::int64_t batch() const { return a.extent[0]; }
+  std::int64_t m() const { return a.extent[1]; }
+  std::int64_t n() const { return a.extent[2]; }
+};
+
+/// A path: what it needs, and what it does. `scratch` is aligned to 64 bytes.
+template <class T>
+struct pack_path {
+  static std::int64_t scratch_bytes(const sycl::queue& queue, const svd_problem<T>& problem);
+  static sycl::event run(sycl::queue& queue, const svd_problem<T>& problem, void* scratch,
+                         const std::vector<sycl::event>& dependencies);
+};
+
+}  // namespace nullscope::detail
