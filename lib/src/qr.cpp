@@ -131,10 +131,10 @@ std::int64_t qr_scratchpad_size(const sycl::queue& queue, const qr_choices& choi
 
 template <class T>
 sycl::event qr(sycl::queue& queue, const qr_choices& choices, const view<const T, 3>& a, const view<T, 3>& q,
-               const view<T, 3>& r, std::span<T> scratchpad, const std::vector<sycl::event>& dependencies) {
+               const view<T, 3>& r, T* scratchpad, const std::vector<sycl::event>& dependencies) {
   const bool with_q = q.data != nullptr;
-  return choices.team ? run_level<T, 1>(queue, choices, a, q, r, with_q, scratchpad.data(), dependencies)
-                      : run_level<T, cpu_lanes<T>>(queue, choices, a, q, r, with_q, scratchpad.data(), dependencies);
+  return choices.team ? run_level<T, 1>(queue, choices, a, q, r, with_q, scratchpad, dependencies)
+                      : run_level<T, cpu_lanes<T>>(queue, choices, a, q, r, with_q, scratchpad, dependencies);
 }
 
 }  // namespace detail
@@ -146,12 +146,13 @@ std::int64_t qr_scratchpad_size(const sycl::queue& queue, std::int64_t batch, st
     throw invalid_argument(
         fmt::format("qr_scratchpad_size: a ({}, {}, {}) has a negative extent", batch, rows, columns));
   }
-  return detail::qr_scratchpad_size<T>(queue, detail::default_qr_choices(queue), batch, rows, columns, with_q);
+  return static_cast<std::int64_t>(sizeof(T)) *
+         detail::qr_scratchpad_size<T>(queue, detail::default_qr_choices(queue), batch, rows, columns, with_q);
 }
 
 template <class T>
 sycl::event qr(sycl::queue& queue, std::type_identity_t<view<const T, 3>> a, view<T, 3> q, view<T, 3> r,
-               std::type_identity_t<std::span<T>> scratchpad, const std::vector<sycl::event>& dependencies) {
+               std::span<std::byte> scratchpad, const std::vector<sycl::event>& dependencies) {
   check::device_type<T>("qr", queue);
   check::input("qr", "a", a);
   check::output("qr", "q", q);
@@ -168,15 +169,16 @@ sycl::event qr(sycl::queue& queue, std::type_identity_t<view<const T, 3>> a, vie
   if (r.extent[1] != steps) check::fail("qr", "r", r, fmt::format("needs {} rows, min(m, n) of a", steps));
   check::scratchpad("qr", scratchpad, qr_scratchpad_size<T>(queue, a.extent[0], a.extent[1], a.extent[2], with_q));
   if (a.empty()) return join(queue, dependencies);
-  return detail::qr<T>(queue, detail::default_qr_choices(queue), a, q, r, scratchpad, dependencies);
+  return detail::qr<T>(queue, detail::default_qr_choices(queue), a, q, r, reinterpret_cast<T*>(scratchpad.data()),
+                       dependencies);
 }
 
 template std::int64_t qr_scratchpad_size<float>(const sycl::queue&, std::int64_t, std::int64_t, std::int64_t, bool);
 template std::int64_t qr_scratchpad_size<double>(const sycl::queue&, std::int64_t, std::int64_t, std::int64_t, bool);
-template sycl::event qr<float>(sycl::queue&, view<const float, 3>, view<float, 3>, view<float, 3>, std::span<float>,
+template sycl::event qr<float>(sycl::queue&, view<const float, 3>, view<float, 3>, view<float, 3>, std::span<std::byte>,
                                const std::vector<sycl::event>&);
 template sycl::event qr<double>(sycl::queue&, view<const double, 3>, view<double, 3>, view<double, 3>,
-                                std::span<double>, const std::vector<sycl::event>&);
+                                std::span<std::byte>, const std::vector<sycl::event>&);
 
 namespace detail {
 template std::int64_t qr_scratchpad_size<float>(const sycl::queue&, const qr_choices&, std::int64_t, std::int64_t,
@@ -184,9 +186,9 @@ template std::int64_t qr_scratchpad_size<float>(const sycl::queue&, const qr_cho
 template std::int64_t qr_scratchpad_size<double>(const sycl::queue&, const qr_choices&, std::int64_t, std::int64_t,
                                                  std::int64_t, bool);
 template sycl::event qr<float>(sycl::queue&, const qr_choices&, const view<const float, 3>&, const view<float, 3>&,
-                               const view<float, 3>&, std::span<float>, const std::vector<sycl::event>&);
+                               const view<float, 3>&, float*, const std::vector<sycl::event>&);
 template sycl::event qr<double>(sycl::queue&, const qr_choices&, const view<const double, 3>&, const view<double, 3>&,
-                                const view<double, 3>&, std::span<double>, const std::vector<sycl::event>&);
+                                const view<double, 3>&, double*, const std::vector<sycl::event>&);
 }  // namespace detail
 
 }  // namespace nullscope

@@ -1,6 +1,7 @@
 /// Batched QR factorisation, a = q r, of many small matrices, of few tall ones, and of anything between.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nullscope/view.hpp>
 #include <span>
@@ -10,8 +11,8 @@
 
 namespace nullscope {
 
-/// Elements of T that `qr` needs for a batch of matrices (rows x columns) on this device; fewer if only R is asked for.
-/// Of the order of batch * rows * columns, or less if the batch is large.
+/// Bytes of device memory that `qr` needs for a batch of matrices (rows x columns) on this device; fewer if only R is
+/// asked for. Of the order of batch * rows * columns * sizeof(T), or less if the batch is large.
 template <class T>
 std::int64_t qr_scratchpad_size(const sycl::queue& queue, std::int64_t batch, std::int64_t rows, std::int64_t columns,
                                 bool with_q = true);
@@ -28,11 +29,11 @@ std::int64_t qr_scratchpad_size(const sycl::queue& queue, std::int64_t batch, st
 /// and no other's.
 ///
 /// q may be a itself (same memory, same strides); otherwise outputs overlap nothing. The scratchpad holds at least
-/// `qr_scratchpad_size` elements. T is float or double. Deterministic.
+/// `qr_scratchpad_size` bytes. T is float or double. Deterministic.
 /// Throws invalid_argument (shapes, strides, null pointers, scratchpad) or unsupported_device (double), before any
 /// launch.
 template <class T>
 sycl::event qr(sycl::queue& queue, std::type_identity_t<view<const T, 3>> a, view<T, 3> q, view<T, 3> r,
-               std::type_identity_t<std::span<T>> scratchpad, const std::vector<sycl::event>& dependencies = {});
+               std::span<std::byte> scratchpad, const std::vector<sycl::event>& dependencies = {});
 
 }  // namespace nullscope
