@@ -7,5 +7,6 @@
 namespace nullscope::cli {
 
 void add_devices(CLI::App& app);
+void add_svd(CLI::App& app);
 
 }  // namespace nullscope::cli

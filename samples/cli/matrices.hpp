@@ -1,0 +1,32 @@
+/// Matrices in files, as the commands take them: [batch, rows, columns], or [rows, columns] for a batch of one.
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nullscope/errors.hpp>
+#include <nullscope/safetensors.hpp>
+#include <nullscope/tensor.hpp>
+#include <string_view>
+
+namespace nullscope::cli {
+
+/// The tensor, which must be of 2 or 3 dimensions and of a floating-point type.
+inline const safetensors_entry& matrices_at(const safetensors_file& file, std::string_view name) {
+  const safetensors_entry& entry = file.at(name);
+  if (entry.shape.size() != 2 && entry.shape.size() != 3) {
+    throw invalid_argument(fmt::format("tensor \"{}\" has shape {}; [batch, rows, columns] or [rows, columns] is needed",
+                                       name, entry.shape));
+  }
+  return entry;
+}
+
+/// The matrices as a tensor (batch, rows, columns) of T on the queue's device.
+template <class T>
+tensor<T> load_matrices(const sycl::queue& queue, const safetensors_file& file, const safetensors_entry& entry) {
+  std::vector<std::int64_t> shape = entry.shape;
+  if (shape.size() == 2) shape.insert(shape.begin(), 1);
+  return tensor<T>(queue, shape, file.read<T>(entry));
+}
+
+}  // namespace nullscope::cli

@@ -1,0 +1,105 @@
+/// nullscope rank: numerical ranks and null-space dimensions of the matrices of a safetensors file.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <nullscope/device.hpp>
+#include <nullscope/null_space.hpp>
+
+#include "commands.hpp"
+#include "matrices.hpp"
+
+namespace nullscope::cli {
+namespace {
+
+struct rank_command {
+  std::string input, device;
+  range_options options;
+  bool as_json = false;
+};
+
+template <class T>
+range_result<T> compute(sycl::queue& queue, const safetensors_file& file, const range_options& options) {
+  const bool has_t = file.find("t") != nullptr, has_factors = file.find("v") != nullptr && file.find("h") != nullptr;
+  if (has_t == has_factors) {
+    throw invalid_argument("the input needs either a tensor \"t\" or the pair \"v\" and \"h\" (T = V H)");
+  }
+  if (has_t) return range_basis<T>(queue, load_matrices<T>(queue, file, matrices_at(file, "t")), options);
+  return range_basis<T>(queue, load_matrices<T>(queue, file, matrices_at(file, "v")),
+                        load_matrices<T>(queue, file, matrices_at(file, "h")), options);
+}
+
+template <class T>
+nlohmann::ordered_json row(const range_result<T>& result, const std::vector<T>& values, std::size_t i) {
+  const std::size_t count = values.size() / result.rank.size();
+  const std::int64_t rank = result.rank[i];
+  nlohmann::ordered_json json{{"matrix", i}, {"rank", rank}, {"null_dim", result.null_dimension[i]}};
+  if (!result.rank_with_ones.empty()) json["null_dim_with_ones"] = result.null_dimension_with_ones[i];
+  json["sigma_max"] = count > 0 ? values[i * count] : T(0);
+  json["sigma_rank"] = rank > 0 ? values[i * count + static_cast<std::size_t>(rank) - 1] : T(0);
+  return json;
+}
+
+void print_table(const nlohmann::ordered_json& rows) {
+  if (rows.empty()) return;
+  for (const auto& [name, value] : rows[0].items()) fmt::print("{:>{}}", name, name.size() + 2);
+  fmt::print("\n");
+  for (const auto& line : rows) {
+    for (const auto& [name, value] : line.items()) {
+      const std::string text = value.is_number_float() ? fmt::format("{:.4g}", value.get<double>()) : value.dump();
+      fmt::print("{:>{}}", text, name.size() + 2);
+    }
+    fmt::print("\n");
+  }
+}
+
+template <class T>
+void print_ranks(const rank_command& command, const safetensors_file& file) {
+  sycl::queue queue(select_device(command.device), sycl::property::queue::in_order{});
+  const range_result<T> result = compute<T>(queue, file, command.options);
+  const std::vector<T> values = result.s.to_host();
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < result.rank.size(); ++i) rows.push_back(row(result, values, i));
+  if (command.as_json) {
+    fmt::print("{}\n", rows.dump(2));
+  } else {
+    print_table(rows);
+  }
+}
+
+void run(const rank_command& command) {
+  const safetensors_file file(command.input);
+  const bool is_double = std::ranges::any_of(file.entries(), [](const safetensors_entry& entry) {
+    return entry.type == element_type::f64 && (entry.name == "t" || entry.name == "v" || entry.name == "h");
+  });
+  if (is_double) {
+    print_ranks<double>(command, file);
+  } else {
+    print_ranks<float>(command, file);
+  }
+}
+
+}  // namespace
+
+void add_rank(CLI::App& app) {
+  auto command = std::make_shared<rank_command>();
+  CLI::App* rank = app.add_subcommand("rank", "Ranks and null-space dimensions of T, or of T = V H by heads");
+  rank->add_option("--input", command->input,
+                   "A safetensors file with t [batch, S, d], or v [batch, S, d_v] and h [batch, d_v, d]")
+      ->required();
+  rank->add_option("--rtol", command->options.tolerance.relative,
+                   "A singular value counts above this share of the largest (default: max(S, d) * eps)")
+      ->check(CLI::NonNegativeNumber);
+  rank->add_option("--atol", command->options.tolerance.absolute, "... and above this number")
+      ->check(CLI::NonNegativeNumber);
+  rank->add_flag("--ones", command->options.with_ones, "Also the dimension of LN([T, 1]): alternatives that sum to one");
+  rank->add_flag("--json", command->as_json, "Print JSON");
+  rank->add_option("--device", command->device, "An index, cpu, gpu, gpu:1 or a part of the name");
+  rank->footer(
+      "null_dim is S - rank, the dimension of the left null space; sigma_rank the smallest singular value that counts.\n\n"
+      "Examples:\n"
+      "  nullscope rank --input heads.safetensors --ones\n"
+      "  nullscope rank --input t.safetensors --rtol 1e-6 --json");
+  rank->callback([command] { run(*command); });
+}
+
+}  // namespace nullscope::cli
