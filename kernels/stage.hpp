@@ -1,0 +1,89 @@
+/// Brings a block of a strided matrix into local memory, row after row, whatever the strides it comes with.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "pack.hpp"
+
+namespace nullscope::kernels {
+
+/// A block (rows, columns) of a matrix in global memory: element (r, c) is data[r * row_stride + c * column_stride].
+template <class T>
+struct block {
+  const T* data;
+  std::int64_t row_stride, column_stride;
+  std::int64_t rows, columns;
+};
+
+namespace detail {
+
+/// Of the lanes (low, high), numbered 0 to 2 W - 1, the one that comes to `lane` of low or of high when the two
+/// exchange every other run of `Step` lanes.
+template <int W, int Step, bool High>
+constexpr int exchanged(int lane) {
+  if (lane & Step) return High ? W + lane : W + lane - Step;
+  return High ? lane + Step : lane;
+}
+
+template <int W, int Step, bool High, class Lanes, std::size_t... Lane>
+Lanes exchange(Lanes low, Lanes high, std::index_sequence<Lane...>) {
+  return __builtin_shufflevector(low, high, exchanged<W, Step, High>(Lane)...);
+}
+
+/// Transposes a W x W block that W packs hold: exchanges quarters, then quarters of quarters.
+template <int Step, class T, int W>
+void transpose(pack<T, W> (&x)[W]) {
+  if constexpr (Step >= 1) {
+#pragma unroll
+    for (int i = 0; i < W; ++i) {
+      if (i & Step) continue;
+      const auto low = x[i].lanes, high = x[i + Step].lanes;
+      x[i].lanes = exchange<W, Step, false>(low, high, std::make_index_sequence<W>{});
+      x[i + Step].lanes = exchange<W, Step, true>(low, high, std::make_index_sequence<W>{});
+    }
+    transpose<Step / 2>(x);
+  }
+}
+
+}  // namespace detail
+
+/// to[r * stride + c] = element (r, c) for r < padded_rows and c < padded_columns, zero where the block has no such
+/// element. padded_columns is a multiple of W. Lanes x Rows work-items share the work, the lanes along the direction in
+/// which the source is dense; this one is (lane, row).
+template <int W, int Lanes, int Rows, class In, class T>
+void stage(const block<In>& from, int padded_rows, int padded_columns, T* to, int stride, int lane, int row) {
+  if (from.column_stride == 1) {
+    for (int r = row; r < padded_rows; r += Rows) {
+      const In* source = from.data + r * from.row_stride;
+      for (int c = lane * W; c < padded_columns; c += Lanes * W) {
+        const std::int64_t count = r < from.rows ? from.columns - c : 0;
+        store(to + r * stride + c, count >= W ? load<W>(source + c) : load_tail<W>(source + c, count, T(0)));
+      }
+    }
+    return;
+  }
+  for (int r = lane * W; r < padded_rows; r += Lanes * W) {
+    for (int c = row * W; c < padded_columns; c += Rows * W) {
+      const In* source = from.data + r * from.row_stride + c * from.column_stride;
+      if (from.row_stride == 1 && r + W <= from.rows && c + W <= from.columns) {
+        pack<T, W> x[W];
+#pragma unroll
+        for (int i = 0; i < W; ++i) x[i] = load<W>(source + i * from.column_stride);
+        detail::transpose<W / 2>(x);
+#pragma unroll
+        for (int j = 0; j < W; ++j) store(to + (r + j) * stride + c, x[j]);
+        continue;
+      }
+      for (int j = 0; j < W && r + j < padded_rows; ++j) {
+        for (int i = 0; i < W; ++i) {
+          const bool is_inside = r + j < from.rows && c + i < from.columns;
+          to[(r + j) * stride + c + i] =
+              is_inside ? static_cast<T>(source[j * from.row_stride + i * from.column_stride]) : T(0);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace nullscope::kernels

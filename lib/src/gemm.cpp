@@ -1,0 +1,109 @@
+#include <nullscope/gemm.hpp>
+#include <nullscope/launch.hpp>
+
+#include "checks.hpp"
+#include "gemm_paths.hpp"
+
+namespace nullscope {
+namespace {
+
+constexpr const char* name = "gemm";
+
+template <class In, class T>
+void validate(const sycl::queue& queue, const detail::gemm_call<In, T>& call) {
+  check::device_type<T>(name, queue);
+  check::input(name, "a", call.a);
+  check::input(name, "b", call.b);
+  check::output(name, "c", call.c);
+  check::same_extent(name, "a", call.a, 1, "c", call.c, 1);
+  check::same_extent(name, "b", call.b, 2, "c", call.c, 2);
+  check::same_extent(name, "a", call.a, 2, "b", call.b, 1);
+  if (call.a.extent[0] != 1) check::same_extent(name, "a", call.a, 0, "c", call.c, 0);
+  if (call.b.extent[0] != 1) check::same_extent(name, "b", call.b, 0, "c", call.c, 0);
+}
+
+/// One matrix for the whole batch becomes a batch with stride 0.
+template <class T>
+void repeat(view<const T, 3>& x, std::int64_t batch) {
+  if (x.extent[0] == 1) x.stride[0] = 0;
+  x.extent[0] = batch;
+}
+
+template <class In, class T>
+bool takes_onemkl(const sycl::queue& queue, const detail::gemm_call<In, T>& call, gemm_path path) {
+  if (path == gemm_path::own) return false;
+  const bool is_served = detail::onemkl_serves(queue.get_device());
+  const bool can_express = is_served && detail::onemkl_can_express(call);
+  if (path == gemm_path::onemkl && !is_served) {
+    throw unsupported_device(
+        fmt::format("{}: oneMKL does not serve {} in this build", name, properties(queue.get_device()).name));
+  }
+  if (path == gemm_path::onemkl && !can_express) {
+    throw invalid_argument(fmt::format("{}: oneMKL needs unit stride in one direction of each matrix; got {}, {}, {}",
+                                       name, check::describe("a", call.a), check::describe("b", call.b),
+                                       check::describe("c", call.c)));
+  }
+  return can_express;
+}
+
+template <class In, class T>
+sycl::event run(sycl::queue& queue, detail::gemm_call<In, T> call, const std::vector<sycl::event>& dependencies,
+                const gemm_options& options) {
+  validate(queue, call);
+  const bool with_onemkl = takes_onemkl(queue, call, options.path);
+  repeat(call.a, call.c.extent[0]);
+  repeat(call.b, call.c.extent[0]);
+  if (call.c.empty()) return join(queue, dependencies);
+  const bool reads_factors = call.alpha != T(0) && call.a.extent[2] > 0;
+  if (with_onemkl && reads_factors) return detail::gemm_onemkl(queue, call, dependencies);
+  if (!reads_factors) call.a.extent[2] = call.b.extent[1] = 0;
+  return detail::gemm_tiled(queue, call, detail::preferred_gemm_lanes(queue.get_device()), dependencies);
+}
+
+/// (rows, columns) and (batch, rows, columns) as a batch.
+template <class T>
+view<const T, 3> as_batch(const char* operand, const tensor<T>& x) {
+  if (x.shape().size() == 3) return x.template as<3>();
+  if (x.shape().size() != 2) {
+    throw invalid_argument(
+        fmt::format("multiply: {} has shape {}, a matrix or a batch of matrices is needed", operand, x.shape()));
+  }
+  return contiguous(x.data(), 1, x.shape()[0], x.shape()[1]);
+}
+
+}  // namespace
+
+sycl::event gemm(sycl::queue& queue, float alpha, view<const float, 3> a, view<const float, 3> b, float beta,
+                 view<float, 3> c, const std::vector<sycl::event>& dependencies, const gemm_options& options) {
+  return run(queue, detail::gemm_call<float, float>{alpha, a, b, beta, c}, dependencies, options);
+}
+
+sycl::event gemm(sycl::queue& queue, double alpha, view<const double, 3> a, view<const double, 3> b, double beta,
+                 view<double, 3> c, const std::vector<sycl::event>& dependencies, const gemm_options& options) {
+  return run(queue, detail::gemm_call<double, double>{alpha, a, b, beta, c}, dependencies, options);
+}
+
+sycl::event gemm(sycl::queue& queue, float alpha, view<const bfloat16, 3> a, view<const bfloat16, 3> b, float beta,
+                 view<float, 3> c, const std::vector<sycl::event>& dependencies, const gemm_options& options) {
+  return run(queue, detail::gemm_call<bfloat16, float>{alpha, a, b, beta, c}, dependencies, options);
+}
+
+template <class T>
+tensor<product_of<T>> multiply(sycl::queue& queue, const tensor<T>& a, const tensor<T>& b,
+                               const gemm_options& options) {
+  using product = product_of<T>;
+  const view<const T, 3> a_batch = as_batch("a", a), b_batch = as_batch("b", b);
+  const std::int64_t batch = a_batch.extent[0] == 1 ? b_batch.extent[0] : a_batch.extent[0];
+  const std::int64_t m = a_batch.extent[1], n = b_batch.extent[2];
+  const bool is_batch = a.shape().size() == 3 || b.shape().size() == 3;
+  tensor<product> c(queue, is_batch ? std::vector{batch, m, n} : std::vector{m, n});
+  gemm(queue, product(1), a_batch, b_batch, product(0), contiguous(c.data(), batch, m, n), {}, options)
+      .wait_and_throw();
+  return c;
+}
+
+template tensor<float> multiply(sycl::queue&, const tensor<float>&, const tensor<float>&, const gemm_options&);
+template tensor<double> multiply(sycl::queue&, const tensor<double>&, const tensor<double>&, const gemm_options&);
+template tensor<float> multiply(sycl::queue&, const tensor<bfloat16>&, const tensor<bfloat16>&, const gemm_options&);
+
+}  // namespace nullscope

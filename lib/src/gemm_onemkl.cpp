@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <nullscope/device.hpp>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "gemm_paths.hpp"
+
+#ifdef NULLSCOPE_HAS_ONEMKL
+#include <oneapi/mkl/blas.hpp>
+#endif
+
+namespace nullscope::detail {
+
+#ifdef NULLSCOPE_HAS_ONEMKL
+namespace {
+
+namespace blas = oneapi::mkl::blas::row_major;
+using oneapi::mkl::transpose;
+
+/// A matrix as BLAS sees it.
+struct blas_matrix {
+  transpose order;
+  std::int64_t leading_dimension;
+};
+
+/// Nothing if no direction has unit stride, or rows (columns) overlap. The stride of an extent of 1 does not matter.
+template <class T>
+std::optional<blas_matrix> blas_view(const view<T, 3>& x) {
+  const std::int64_t rows = x.extent[1], columns = x.extent[2];
+  const auto fits = [](std::int64_t slow, std::int64_t slow_stride, std::int64_t fast, std::int64_t fast_stride) {
+    return (fast <= 1 || fast_stride == 1) && (slow <= 1 || slow_stride >= std::max<std::int64_t>(fast, 1));
+  };
+  const auto leading = [](std::int64_t slow, std::int64_t slow_stride, std::int64_t fast) {
+    return slow <= 1 ? std::max<std::int64_t>(fast, 1) : slow_stride;
+  };
+  if (fits(rows, x.stride[1], columns, x.stride[2]))
+    return blas_matrix{transpose::N, leading(rows, x.stride[1], columns)};
+  if (fits(columns, x.stride[2], rows, x.stride[1]))
+    return blas_matrix{transpose::T, leading(columns, x.stride[2], rows)};
+  return std::nullopt;
+}
+
+template <class T>
+auto blas_pointer(const T* data) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    static_assert(sizeof(bfloat16) == sizeof(oneapi::mkl::bfloat16));
+    return reinterpret_cast<const oneapi::mkl::bfloat16*>(data);
+  } else {
+    return data;
+  }
+}
+
+}  // namespace
+
+bool onemkl_serves(const sycl::device& device) {
+  const device_properties& found = properties(device);
+  return found.kind == device_kind::cpu || found.vendor.find("Intel") != std::string::npos;
+}
+
+template <class In, class T>
+bool onemkl_can_express(const gemm_call<In, T>& call) {
+  return blas_view(call.a) && blas_view(call.b) && blas_view(call.c);
+}
+
+template <class In, class T>
+sycl::event gemm_onemkl(sycl::queue& queue, const gemm_call<In, T>& call,
+                        const std::vector<sycl::event>& dependencies) {
+  const blas_matrix c = *blas_view(call.c);
+  if (c.order == transpose::T) return gemm_onemkl(queue, transposed(call), dependencies);
+  const blas_matrix a = *blas_view(call.a), b = *blas_view(call.b);
+  const auto* a_data = blas_pointer(call.a.data);
+  const auto* b_data = blas_pointer(call.b.data);
+  const std::int64_t batch = call.c.extent[0], m = call.c.extent[1], n = call.c.extent[2], k = call.a.extent[2];
+  if (batch == 1) {
+    return blas::gemm(queue, a.order, b.order, m, n, k, call.alpha, a_data, a.leading_dimension, b_data,
+                      b.leading_dimension, call.beta, call.c.data, c.leading_dimension, dependencies);
+  }
+  return blas::gemm_batch(queue, a.order, b.order, m, n, k, call.alpha, a_data, a.leading_dimension, call.a.stride[0],
+                          b_data, b.leading_dimension, call.b.stride[0], call.beta, call.c.data, c.leading_dimension,
+                          call.c.stride[0], batch, dependencies);
+}
+
+#else
+
+bool onemkl_serves(const sycl::device&) { return false; }
+
+template <class In, class T>
+bool onemkl_can_express(const gemm_call<In, T>&) {
+  return false;
+}
+
+template <class In, class T>
+sycl::event gemm_onemkl(sycl::queue&, const gemm_call<In, T>&, const std::vector<sycl::event>&) {
+  return {};
+}
+
+#endif
+
+template bool onemkl_can_express(const gemm_call<float, float>&);
+template bool onemkl_can_express(const gemm_call<double, double>&);
+template bool onemkl_can_express(const gemm_call<bfloat16, float>&);
+template sycl::event gemm_onemkl(sycl::queue&, const gemm_call<float, float>&, const std::vector<sycl::event>&);
+template sycl::event gemm_onemkl(sycl::queue&, const gemm_call<double, double>&, const std::vector<sycl::event>&);
+template sycl::event gemm_onemkl(sycl::queue&, const gemm_call<bfloat16, float>&, const std::vector<sycl::event>&);
+
+}  // namespace nullscope::detail

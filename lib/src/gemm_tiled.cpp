@@ -1,0 +1,110 @@
+#include "gemm_tiled.hpp"
+
+#include <algorithm>
+#include <nullscope/device.hpp>
+#include <nullscope/launch.hpp>
+#include <utility>
+
+#include "gemm_paths.hpp"
+
+namespace nullscope::detail {
+namespace {
+
+using kernels::gemm_shape;
+
+// Template arguments: lanes, rows and packs of a tile, work-items along columns and rows, depth of a block of k.
+template <class T>
+struct shapes;
+
+template <>
+struct shapes<float> {
+  using vectors_512 = gemm_shape<16, 8, 3, 1, 1, 256>;
+  using vectors_256 = gemm_shape<8, 6, 2, 1, 1, 256>;
+  using work_items = gemm_shape<1, 8, 4, 16, 16, 16>;
+};
+
+template <>
+struct shapes<double> {
+  using vectors_512 = gemm_shape<8, 8, 3, 1, 1, 256>;
+  using vectors_256 = gemm_shape<4, 6, 2, 1, 1, 256>;
+  using work_items = gemm_shape<1, 8, 4, 16, 16, 16>;
+};
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+template <class Shape, class In, class T>
+sycl::event launch_shape(sycl::queue& queue, const gemm_call<In, T>& call,
+                         const std::vector<sycl::event>& dependencies) {
+  using kernel = kernels::gemm_tiled<In, T, Shape>;
+  const device_properties& device = properties(queue.get_device());
+  const std::int64_t batch = call.c.extent[0];
+  const std::int64_t row_panels = ceil_div(call.c.extent[1], Shape::rows);
+  const std::int64_t column_panels = ceil_div(call.c.extent[2], Shape::panel_columns);
+  gemm_plan plan{ceil_div(row_panels, Shape::item_rows), column_panels};
+  if constexpr (Shape::work_items == 1) {
+    const std::int64_t available = device.local_memory_bytes - static_cast<std::int64_t>(local_alignment);
+    std::int64_t most_row_panels = 1;
+    while (std::cmp_less_equal(kernel::local_bytes(most_row_panels + 1), available)) ++most_row_panels;
+    plan = plan_gemm({batch, row_panels, column_panels, most_row_panels, Shape::rows, Shape::panel_columns},
+                     device.compute_units);
+  }
+  const std::int64_t panels = ceil_div(row_panels, plan.row_blocks);
+  const bool one_tile = panels <= Shape::item_rows && plan.column_blocks == column_panels;
+  const auto groups = static_cast<std::size_t>(batch * plan.row_blocks * plan.column_blocks);
+  return launch(queue, sycl::nd_range<1>{groups * Shape::work_items, Shape::work_items}, kernel::local_bytes(panels),
+                kernel{call.a, call.b, call.c, call.alpha, call.beta, plan.row_blocks, plan.column_blocks, one_tile},
+                dependencies);
+}
+
+}  // namespace
+
+gemm_lanes preferred_gemm_lanes(const sycl::device& device) {
+  if (properties(device).kind != device_kind::cpu) return gemm_lanes::work_items;
+  const auto width = device.get_info<sycl::info::device::native_vector_width_float>();
+  return width >= 16 ? gemm_lanes::vectors_512 : gemm_lanes::vectors_256;
+}
+
+gemm_plan plan_gemm(const gemm_extent& extent, std::int64_t compute_units) {
+  // To bring an element into local memory takes as long as this many multiplications, roughly, as measured.
+  constexpr double staging = 12;
+  const auto cost = [&](const gemm_plan& plan) {
+    const auto rows = static_cast<double>(ceil_div(extent.row_panels, plan.row_blocks) * extent.panel_rows);
+    const auto columns = static_cast<double>(ceil_div(extent.column_panels, plan.column_blocks) * extent.panel_columns);
+    const std::int64_t rounds = ceil_div(extent.batch * plan.row_blocks * plan.column_blocks, compute_units);
+    return static_cast<double>(rounds) * (rows * columns + staging * (rows + columns));
+  };
+  const std::int64_t fewest_row_blocks = ceil_div(extent.row_panels, extent.most_row_panels);
+  gemm_plan best{fewest_row_blocks, 1};
+  for (std::int64_t columns = 1; columns <= std::min(extent.column_panels, compute_units); ++columns) {
+    // As few row blocks as fit, and as many as then keep every compute unit busy to the end.
+    const std::int64_t rounds = ceil_div(extent.batch * columns * fewest_row_blocks, compute_units);
+    const std::int64_t most_row_blocks = std::min(rounds * compute_units / (extent.batch * columns), extent.row_panels);
+    for (const gemm_plan plan : {gemm_plan{fewest_row_blocks, columns}, gemm_plan{most_row_blocks, columns}}) {
+      if (plan.row_blocks >= fewest_row_blocks && cost(plan) < cost(best)) best = plan;
+    }
+  }
+  return best;
+}
+
+template <class In, class T>
+sycl::event gemm_tiled(sycl::queue& queue, const gemm_call<In, T>& call, gemm_lanes lanes,
+                       const std::vector<sycl::event>& dependencies) {
+  if (call.c.stride[2] != 1 && call.c.stride[1] == 1) {  // then c^T has rows to store vectors into
+    return gemm_tiled(queue, transposed(call), lanes, dependencies);
+  }
+  switch (lanes) {
+    case gemm_lanes::vectors_512: return launch_shape<typename shapes<T>::vectors_512>(queue, call, dependencies);
+    case gemm_lanes::vectors_256: return launch_shape<typename shapes<T>::vectors_256>(queue, call, dependencies);
+    case gemm_lanes::work_items: break;
+  }
+  return launch_shape<typename shapes<T>::work_items>(queue, call, dependencies);
+}
+
+template sycl::event gemm_tiled(sycl::queue&, const gemm_call<float, float>&, gemm_lanes,
+                                const std::vector<sycl::event>&);
+template sycl::event gemm_tiled(sycl::queue&, const gemm_call<double, double>&, gemm_lanes,
+                                const std::vector<sycl::event>&);
+template sycl::event gemm_tiled(sycl::queue&, const gemm_call<bfloat16, float>&, gemm_lanes,
+                                const std::vector<sycl::event>&);
+
+}  // namespace nullscope::detail
