@@ -74,16 +74,22 @@ struct product {
 /// first.
 struct tile_shape {
   std::int64_t rows, columns;
+};
 
-  /// Calls visit(batch, i, first column, number of columns) for each row of the work-group's tile.
-  template <class View, class Visit>
-  void for_each_row(const View& x, std::int64_t group, Visit visit) const {
-    const std::int64_t tiles = (x.extent[2] + columns - 1) / columns;
-    const std::int64_t block = group / tiles;
-    const std::int64_t first = (group - block * tiles) * columns;
-    const std::int64_t count = sycl::min(columns, x.extent[2] - first);
-    kernels::for_each_row(x, block, rows, [&](std::int64_t batch, std::int64_t i) { visit(batch, i, first, count); });
-  }
+struct tile {
+  row_range rows;
+  std::int64_t first_column, columns;
+
+  template <class View>
+  tile(const View& x, tile_shape shape, std::int64_t group)
+      : tile(x, shape, group, (x.extent[2] + shape.columns - 1) / shape.columns) {}
+
+ private:
+  template <class View>
+  tile(const View& x, tile_shape shape, std::int64_t group, std::int64_t tiles_of_a_row)
+      : rows(x, group / tiles_of_a_row, shape.rows),
+        first_column(group % tiles_of_a_row * shape.columns),
+        columns(sycl::min(shape.columns, x.extent[2] - first_column)) {}
 };
 
 /// out (batch, rows, columns) = operation(x), converted to the type of out.
@@ -95,18 +101,17 @@ struct map_one {
   view<const In, 3> x;
   view<Out, 3> out;
   Operation operation;
-  tile_shape tile;
+  tile_shape shape;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     const team<Items> members(item, local);
-    tile.for_each_row(out, item.get_group(0),
-                      [&](std::int64_t batch, std::int64_t i, std::int64_t first, std::int64_t count) {
-                        const auto from = row_of<W>(x, batch, i).from(first);
-                        const auto to = row_of<W>(out, batch, i).from(first);
-                        walk<W, 4>(members, count, [&](int, std::int64_t c, auto lanes) {
-                          to.store(c, convert<number_of<Out>>(operation(from.load(c, lanes))), lanes);
-                        });
-                      });
+    for (tile part(out, shape, item.get_group(0)); !part.rows.empty(); part.rows.advance()) {
+      const auto from = row_of<W>(x, part.rows.current()).from(part.first_column);
+      const auto to = row_of<W>(out, part.rows.current()).from(part.first_column);
+      walk<W, 4>(members, part.columns, [&](int, std::int64_t c, auto lanes) {
+        to.store(c, convert<number_of<Out>>(operation(from.load(c, lanes))), lanes);
+      });
+    }
   }
 };
 
@@ -119,19 +124,18 @@ struct map_two {
   view<const T, 3> x, y;
   view<T, 3> out;
   Operation operation;
-  tile_shape tile;
+  tile_shape shape;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     const team<Items> members(item, local);
-    tile.for_each_row(out, item.get_group(0),
-                      [&](std::int64_t batch, std::int64_t i, std::int64_t first, std::int64_t count) {
-                        const auto from_x = row_of<W>(x, batch, i).from(first);
-                        const auto from_y = row_of<W>(y, batch, i).from(first);
-                        const auto to = row_of<W>(out, batch, i).from(first);
-                        walk<W, 4>(members, count, [&](int, std::int64_t c, auto lanes) {
-                          to.store(c, operation(from_x.load(c, lanes), from_y.load(c, lanes)), lanes);
-                        });
-                      });
+    for (tile part(out, shape, item.get_group(0)); !part.rows.empty(); part.rows.advance()) {
+      const auto from_x = row_of<W>(x, part.rows.current()).from(part.first_column);
+      const auto from_y = row_of<W>(y, part.rows.current()).from(part.first_column);
+      const auto to = row_of<W>(out, part.rows.current()).from(part.first_column);
+      walk<W, 4>(members, part.columns, [&](int, std::int64_t c, auto lanes) {
+        to.store(c, operation(from_x.load(c, lanes), from_y.load(c, lanes)), lanes);
+      });
+    }
   }
 };
 

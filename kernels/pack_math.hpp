@@ -96,6 +96,22 @@ pack<T, W> exp_of_nonpositive(pack<T, W> x) {
 
 namespace detail {
 
+/// 1 / x for x > 0 far from overflow and underflow, within about 1 unit in the last place: a guess from the exponent,
+/// then steps that cube the error (0.12, 2e-3, 5e-9, ...). A third of the time of a division on a CPU.
+template <class T, int W>
+pack<T, W> reciprocal(pack<T, W> x) {
+  using number = pack<T, W>;
+  using integers = lanes_t<integer_of<T>, W>;
+  constexpr bool is_double = sizeof(T) == 8;
+  constexpr integer_of<T> twice_one = is_double ? static_cast<integer_of<T>>(0x7fde623822fc16e6) : 0x7ef311c7;
+  number r = number::from(std::bit_cast<lanes_t<T, W>>(twice_one - std::bit_cast<integers>(x.lanes)));
+  for (int step = 0; step < (is_double ? 3 : 2); ++step) {
+    const number error = fma(-x, r, number(T(1)));
+    r = fma(r, fma(error, error, error), r);
+  }
+  return r;
+}
+
 /// e^(a^2) erfc(a) as a polynomial in u = (a - 3.5) / (a + 3.5) for 0 <= a <= limit / sqrt(2); beyond, half of erfc is
 /// no number.
 template <class T>
@@ -135,7 +151,7 @@ pack<T, W> gelu(pack<T, W> x) {
   constexpr int count = sizeof(c) / sizeof(T);
   const number size = min(number(constants::limit), abs(x));
   const number middle(T(4.9497474683058326708));  // 3.5 sqrt(2)
-  const number u = (size - middle) / (size + middle);
+  const number u = fma(middle * number(T(-2)), detail::reciprocal(size + middle), number(T(1)));
   number p(c[count - 1]);
   for (int i = count - 2; i >= 0; --i) p = fma(p, u, number(c[i]));
   // e^(-x^2 / 2), with what the square lost to rounding put back.
@@ -150,11 +166,14 @@ pack<T, W> gelu(pack<T, W> x) {
 template <class T, int W>
 pack<T, W> gelu_tanh(pack<T, W> x) {
   using number = pack<T, W>;
-  // (1 + tanh(z)) / 2 = 1 / (1 + e^(-2 z)), which does not cancel.
+  // (1 + tanh(z)) / 2 = 1 / (1 + e^(-2 z)) = e^(2 z) / (1 + e^(2 z)), of which the one with e^(-2 |z|) neither cancels
+  // nor overflows.
+  const number size = min(number(T(100)), abs(x));
   const number linear(T(-1.5957691216057307118)),
-      cubic(T(-0.071354816272600248776));  // -2 sqrt(2 / pi) and that * 0.044715
-  const number exponent = x * fma(cubic * x, x, linear);
-  return max(number(T(-100)), x) / (number(T(1)) + exp(exponent));
+      cubic(T(-0.071354816272600248776));  // -2 sqrt(2 / pi), that * 0.044715
+  const number e = exp_of_nonpositive(size * fma(cubic * size, size, linear));
+  const number r = detail::reciprocal(e + number(T(1)));
+  return where_less(x, number(T(0)), -size * e * r, x * r);
 }
 
 }  // namespace nullscope::kernels

@@ -47,28 +47,41 @@ struct row {
   }
 };
 
-/// Row i of matrix `batch` of a view (batch, rows, columns).
+struct row_index {
+  std::int64_t batch, row;
+};
+
+/// One row of a view (batch, rows, columns).
 template <int W, class View>
-auto row_of(const View& x, std::int64_t batch, std::int64_t i) {
-  return row<typename View::element, W>{x.data + batch * x.stride[0] + i * x.stride[1], x.stride[2]};
+auto row_of(const View& x, row_index i) {
+  return row<typename View::element, W>{x.data + i.batch * x.stride[0] + i.row * x.stride[1], x.stride[2]};
 }
 
-/// Calls visit(batch, i) for the rows of a view (batch, rows, columns) in block number `block` of `rows_per_block`
-/// each.
-template <class View, class Visit>
-void for_each_row(const View& x, std::int64_t block, std::int64_t rows_per_block, Visit visit) {
-  const std::int64_t first = block * rows_per_block;
-  const std::int64_t last = sycl::min(first + rows_per_block, x.extent[0] * x.extent[1]);
-  std::int64_t batch = first / x.extent[1];
-  std::int64_t i = first - batch * x.extent[1];
-  for (std::int64_t row = first; row < last; ++row) {
-    visit(batch, i);
-    if (++i == x.extent[1]) {
-      i = 0;
-      ++batch;
+/// The rows of block number `block` of a view (batch, rows, columns), `size` rows a block, one after the other.
+class row_range {
+ public:
+  template <class View>
+  row_range(const View& x, std::int64_t block, std::int64_t size) : rows_(x.extent[1]) {
+    const std::int64_t first = block * size;
+    left_ = sycl::min(size, x.extent[0] * rows_ - first);
+    index_.batch = first / rows_;
+    index_.row = first - index_.batch * rows_;
+  }
+
+  bool empty() const { return left_ <= 0; }
+  row_index current() const { return index_; }
+  void advance() {
+    --left_;
+    if (++index_.row == rows_) {
+      index_.row = 0;
+      ++index_.batch;
     }
   }
-}
+
+ private:
+  std::int64_t rows_, left_;
+  row_index index_;
+};
 
 /// Calls visit(slot, column, lanes) for the packs of a row that are this work-item's. `slot` counts from 0 to Slots -
 /// 1, so that sums can run in several registers and need not wait for one another.

@@ -19,6 +19,7 @@ struct row_layer_norm {
   static constexpr int dimensions = 1;
   using number = number_of<In>;
   using numbers = pack<number, W>;
+  static constexpr bool looks_ahead = Items == 1;
 
   view<const In, 3> x;
   view<Out, 3> y;
@@ -29,22 +30,30 @@ struct row_layer_norm {
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     team<Items> members(item, local);
-    for_each_row(x, item.get_group(0), rows_per_group,
-                 [&](std::int64_t batch, std::int64_t i) { one_row(members, batch, i); });
+    row_range rows(x, item.get_group(0), rows_per_group);
+    number sum = rows.empty() ? number(0) : sum_of(members, row_of<W>(x, rows.current()));
+    while (!rows.empty()) {
+      const row_index i = rows.current();
+      rows.advance();
+      const auto next = row_of<W>(x, rows.empty() ? i : rows.current());
+      sum = one_row(members, i, sum / static_cast<number>(x.extent[2]), next);
+      if constexpr (!looks_ahead) sum = sum_of(members, next);
+    }
   }
 
-  void one_row(team<Items>& members, std::int64_t batch, std::int64_t i) const {
-    const auto from = row_of<W>(x, batch, i);
-    const auto to = row_of<W>(y, batch, i);
+  number sum_of(team<Items>& members, row<const In, W> from) const {
+    return reduce_row<number, W>(
+        members, x.extent[2], number(0), [&](std::int64_t c, auto lanes) { return from.load(c, lanes); },
+        [](auto a, auto b) { return a + b; });
+  }
+
+  /// Returns the sum of the next row, if it looks ahead.
+  number one_row(team<Items>& members, row_index i, number first_mean, row<const In, W> next) const {
+    const auto from = row_of<W>(x, i);
+    const auto to = row_of<W>(y, i);
     const std::int64_t columns = x.extent[2];
-    const auto plus = [](auto a, auto b) { return a + b; };
-
-    const number first_mean = reduce_row<number, W>(
-                                  members, columns, number(0),
-                                  [&](std::int64_t c, auto lanes) { return from.load(c, lanes, number(0)); }, plus) /
-                              static_cast<number>(columns);
-
     constexpr int slots = 4;
+
     numbers sum[slots] = {0, 0, 0, 0}, squares[slots] = {0, 0, 0, 0};
     walk<W, slots>(members, columns, [&](int slot, std::int64_t c, auto lanes) {
       const numbers d = from.load(c, lanes, first_mean) - numbers(first_mean);
@@ -62,16 +71,19 @@ struct row_layer_norm {
 
     const numbers shift(-correction * scale);
     const row<const number, W> weights{gamma.data, gamma.stride[0]}, offsets{beta.data, beta.stride[0]};
-    walk<W, slots>(members, columns, [&](int, std::int64_t c, auto lanes) {
+    numbers ahead[slots] = {0, 0, 0, 0};
+    walk<W, slots>(members, columns, [&](int slot, std::int64_t c, auto lanes) {
       numbers z = fma(from.load(c, lanes) - numbers(first_mean), numbers(scale), shift);
       if (gamma.data != nullptr) z *= weights.load(c, lanes);
       if (beta.data != nullptr) z += offsets.load(c, lanes);
       to.store(c, z, lanes);
+      if constexpr (looks_ahead) ahead[slot] += next.load(c, lanes);
     });
     if (members.rank() == 0) {
-      if (mean.data != nullptr) mean(batch, i) = first_mean + correction;
-      if (rstd.data != nullptr) rstd(batch, i) = scale;
+      if (mean.data != nullptr) mean(i.batch, i.row) = first_mean + correction;
+      if (rstd.data != nullptr) rstd(i.batch, i.row) = scale;
     }
+    return kernels::sum((ahead[0] + ahead[1]) + (ahead[2] + ahead[3]));
   }
 };
 

@@ -26,10 +26,10 @@ struct row_reduce {
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     team<Items> members(item, local);
-    for_each_row(x, item.get_group(0), rows_per_group, [&](std::int64_t batch, std::int64_t i) {
-      const number result = one_row(members, row_of<W>(x, batch, i));
-      if (members.rank() == 0) out(batch, i) = result;
-    });
+    for (row_range rows(x, item.get_group(0), rows_per_group); !rows.empty(); rows.advance()) {
+      const number result = one_row(members, row_of<W>(x, rows.current()));
+      if (members.rank() == 0) out(rows.current().batch, rows.current().row) = result;
+    }
   }
 
   number one_row(team<Items>& members, row<const T, W> from) const {

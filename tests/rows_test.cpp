@@ -1,6 +1,7 @@
 #include <nullscope/rows.hpp>
 #include <nullscope/tensor.hpp>
 
+#include "matrix_layout.hpp"
 #include "support.hpp"
 #include "team_shape.hpp"
 
@@ -9,126 +10,303 @@ namespace {
 
 using detail::team_shape;
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-/// A batch of matrices on the device and on the host, with room between rows and matrices that must stay as it is.
-struct layout {
-  std::int64_t batch, rows, columns;
-  std::int64_t column_stride = 1, row_gap = 0, batch_gap = 0;
-
-  std::int64_t row_stride() const { return columns * column_stride + row_gap; }
-  std::int64_t batch_stride() const { return rows * row_stride() + batch_gap; }
-  std::int64_t size() const { return batch * batch_stride() + 1; }
-  std::int64_t offset(std::int64_t b, std::int64_t i, std::int64_t j) const {
-    return b * batch_stride() + i * row_stride() + j * column_stride;
-  }
-  template <class T>
-  view<T, 3> of(T* data) const {
-    return {data, {batch, rows, columns}, {batch_stride(), row_stride(), column_stride}};
-  }
-};
-
-const std::vector<layout> layouts{
-    {1, 1, 1},     {1, 1, 2},      {2, 3, 7},       {1, 5, 15},           {3, 2, 16},           {1, 4, 17},
-    {2, 3, 63},    {1, 2, 64},     {1, 3, 65},      {1, 2, 127},          {1, 2, 1000},         {2, 2, 1031},
-    {1, 1, 20000}, {1, 300, 5},    {2, 3, 40, 2},   {2, 3, 40, 1, 5, 11}, {1, 4, 33, 3, 2, 0},  {0, 3, 4},
-    {2, 0, 4},     {1, 64, 12, 1, 0, 0},
-};
-
-std::string describe(const layout& l) {
-  return "batch " + std::to_string(l.batch) + ", rows " + std::to_string(l.rows) + ", columns " +
-         std::to_string(l.columns) + ", column stride " + std::to_string(l.column_stride) + ", row gap " +
-         std::to_string(l.row_gap);
-}
+constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 class rows_test : public device_test {
  protected:
   ~rows_test() override { detail::force_team_shape({}); }
 
-  /// Runs `check` for the team that the device gets, and for those that other kinds of device get.
-  template <class Check>
-  void with_all_teams(Check check) {
-    check();
-    for (const auto& [shape, name] : {std::pair{team_shape::vector, "vector"}, {team_shape::scalar, "scalar"},
-                                      {team_shape::group_32, "group of 32"}, {team_shape::group_256, "group of 256"}}) {
+  /// Runs `check(layout)` for all layouts, with the team that this device gets and with the teams of other devices. To
+  /// compile less, double is tried with one of the teams that have several work-items.
+  template <class T, class Check>
+  void with_all_layouts(Check check) {
+    if (std::is_same_v<T, double> && !has_fp64()) return;
+    for (const auto& [shape, name] :
+         {std::pair{team_shape::vector, "vector"}, std::pair{team_shape::scalar, "scalar"},
+          std::pair{team_shape::group_32, "group of 32"}, std::pair{team_shape::group_256, "group of 256"}}) {
+      if (std::is_same_v<T, double> && shape == team_shape::group_256) continue;
       SCOPED_TRACE(name);
       detail::force_team_shape(shape);
-      check();
+      for (const layout& l : layouts) {
+        SCOPED_TRACE(l.name());
+        check(l);
+      }
     }
     detail::force_team_shape({});
   }
 
-  template <class T, class Check>
-  void with_all_layouts(Check check) {
-    if (std::is_same_v<T, double> && !has_fp64()) return;
-    with_all_teams([&] {
-      for (const layout& l : layouts) {
-        SCOPED_TRACE(describe(l));
-        check(l);
-      }
-    });
-  }
-
-  /// The rows of a softmax in f64, and their log-sum-exp.
   template <class T>
-  static std::pair<std::vector<double>, std::vector<double>> reference_softmax(const layout& l, const std::vector<T>& x) {
-    std::vector<double> y, lse;
-    for (std::int64_t b = 0; b < l.batch; ++b) {
-      for (std::int64_t i = 0; i < l.rows; ++i) {
-        double largest = -infinity, sum = 0;
-        for (std::int64_t j = 0; j < l.columns; ++j) largest = std::max<double>(largest, x[l.offset(b, i, j)]);
-        for (std::int64_t j = 0; j < l.columns; ++j) sum += std::exp(x[l.offset(b, i, j)] - largest);
-        for (std::int64_t j = 0; j < l.columns; ++j) y.push_back(std::exp(x[l.offset(b, i, j)] - largest) / sum);
-        lse.push_back(largest + std::log(sum));
-      }
-    }
-    return {y, lse};
-  }
-
-  /// The elements of a view, in order; the gaps must still hold `rubbish`.
-  template <class T>
-  static std::vector<T> elements(const layout& l, const std::vector<T>& memory, T rubbish) {
-    std::vector<T> result;
-    std::vector<bool> is_element(memory.size());
-    for (std::int64_t b = 0; b < l.batch; ++b) {
-      for (std::int64_t i = 0; i < l.rows; ++i) {
-        for (std::int64_t j = 0; j < l.columns; ++j) {
-          result.push_back(memory[l.offset(b, i, j)]);
-          is_element[l.offset(b, i, j)] = true;
-        }
-      }
-    }
-    for (std::size_t k = 0; k < memory.size(); ++k) {
-      EXPECT_TRUE(is_element[k] || memory[k] == rubbish) << "overwritten between the rows, at " << k;
-    }
-    return result;
-  }
-
-  template <class T>
-  void check_softmax(const layout& l, T spread) {
+  void check_softmax(const layout& l) {
     std::vector<T> host = random_numbers<T>(l.size(), 7);
-    for (T& number : host) number *= spread;
-    const auto [expected, expected_lse] = reference_softmax(l, host);
+    for (T& number : host) number *= 20;
+    std::vector<double> expected, expected_lse;
+    l.for_each_row(host, [&](const std::vector<double>& row) {
+      double sum = 0;
+      const double largest = *std::max_element(row.begin(), row.end());
+      for (const double x : row) sum += std::exp(x - largest);
+      for (const double x : row) expected.push_back(std::exp(x - largest) / sum);
+      expected_lse.push_back(largest + std::log(sum));
+    });
     const T rubbish = 77;
-    tensor<T> x(queue_, {l.size()}, host), y(queue_, {l.size()}, std::vector<T>(l.size(), rubbish));
+    tensor<T> x(queue_, {l.size()}, host), y(queue_, {l.size()}, std::vector<T>(host.size(), rubbish));
     tensor<T> lse(queue_, {l.batch, l.rows});
     softmax(queue_, l.of(x.data()), l.of(y.data()), lse.template as<2>()).wait();
-    EXPECT_LT(scaled_residual(elements(l, y.to_host(), rubbish), expected, 1), 4.0 + double(spread) / 8);
-    EXPECT_LT(scaled_residual(lse.to_host(), expected_lse, 1), 4.0);
-    softmax(queue_, l.of(x.data()), l.of(x.data())).wait();  // in place, and without log_sum_exp
-    std::vector<T> in_place;
-    for (std::int64_t b = 0; b < l.batch; ++b) {
-      for (std::int64_t i = 0; i < l.rows; ++i) {
-        for (std::int64_t j = 0; j < l.columns; ++j) in_place.push_back(x.to_host()[l.offset(b, i, j)]);
+    const std::vector<T> got = l.elements(y.to_host(), rubbish);
+    EXPECT_LT(scaled_residual(got, expected, 1), 4 + static_cast<double>(l.columns) / 4000);  // one lane adds most
+    EXPECT_LT(scaled_residual(lse.to_host(), expected_lse, 1), 1);
+    softmax(queue_, l.of(x.data()), l.of(x.data())).wait();  // in place, without log_sum_exp: the same bits
+    const std::vector<T> in_place = x.to_host();
+    std::size_t k = 0;
+    l.for_each([&](std::size_t at) { EXPECT_EQ(in_place[at], got[k++]); });
+  }
+
+  template <class T>
+  void check_layer_norm(const layout& l, bool with_weights) {
+    std::vector<T> host = random_numbers<T>(l.size(), 11);
+    const double epsilon = 1e-3;
+    const std::vector<T> gamma = random_numbers<T>(2 * l.columns, 12), beta = random_numbers<T>(l.columns, 13);
+    std::vector<double> expected, expected_mean, expected_deviation;
+    l.for_each_row(host, [&](const std::vector<double>& row) {
+      const double n = static_cast<double>(row.size());
+      double mean = 0, variance = 0;
+      for (const double x : row) mean += x / n;
+      for (const double x : row) variance += (x - mean) * (x - mean) / n;
+      const double deviation = 1 / std::sqrt(variance + epsilon);
+      for (std::size_t j = 0; j < row.size(); ++j) {
+        const double z = (row[j] - mean) * deviation;
+        expected.push_back(with_weights ? z * static_cast<double>(gamma[2 * j]) + static_cast<double>(beta[j]) : z);
       }
+      expected_mean.push_back(mean);
+      expected_deviation.push_back(deviation);
+    });
+    const T rubbish = 77;
+    tensor<T> x(queue_, {l.size()}, host), y(queue_, {l.size()}, std::vector<T>(host.size(), rubbish));
+    tensor<T> weights(queue_, {2 * l.columns}, gamma), offsets(queue_, {l.columns}, beta);
+    tensor<T> mean(queue_, {l.batch, l.rows}), deviation(queue_, {l.batch, l.rows});
+    layer_norm_options<T, 3> options{.epsilon = static_cast<T>(epsilon)};
+    if (with_weights) {
+      options.gamma = {weights.data(), {l.columns}, {2}};
+      options.beta = offsets.template as<1>();
+      options.mean = mean.template as<2>();
+      options.deviation = deviation.template as<2>();
     }
-    EXPECT_LT(scaled_residual(in_place, expected, 1), 4.0 + double(spread) / 8);
+    layer_norm(queue_, l.of(x.data()), l.of(y.data()), options).wait();
+    EXPECT_LT(scaled_residual(l.elements(y.to_host(), rubbish), expected, 1), l.columns == 1 ? 1e6 : 6);
+    if (!with_weights) return;
+    for (std::size_t i = 0; i < expected_mean.size(); ++i) {
+      EXPECT_NEAR(mean.to_host()[i], expected_mean[i], 4 * std::numeric_limits<T>::epsilon());
+    }
+    EXPECT_LT(scaled_residual(deviation.to_host(), expected_deviation, 1), 8);
+  }
+
+  template <class T>
+  void check_reduction(row_reduction kind, const layout& l) {
+    const std::vector<T> host = random_numbers<T>(l.size(), 17);
+    std::vector<double> expected, size;  // size: what the rounding errors are relative to
+    l.for_each_row(host, [&](const std::vector<double>& row) {
+      double sum = 0, sum_of_sizes = 0, squares = 0, largest = -infinity;
+      for (const double x : row) {
+        sum += x;
+        sum_of_sizes += std::abs(x);
+        squares += x * x;
+        largest = std::max(largest, x);
+      }
+      const bool is_sum = kind == row_reduction::sum, is_maximum = kind == row_reduction::maximum;
+      const double norm = kind == row_reduction::norm ? std::sqrt(squares) : squares;
+      expected.push_back(is_sum ? sum : is_maximum ? largest : norm);
+      size.push_back(is_sum ? sum_of_sizes : is_maximum ? 0 : norm);
+    });
+    tensor<T> x(queue_, {l.size()}, host), out(queue_, {l.batch, l.rows});
+    row_reduce(queue_, kind, l.of(x.data()), out.template as<2>()).wait();
+    const std::vector<T> got = out.to_host();
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      EXPECT_LE(std::abs(got[i] - expected[i]), 8 * size[i] * std::numeric_limits<T>::epsilon()) << "row " << i;
+    }
+  }
+
+  /// Two rows of numbers through `run(x, y)`, both (2, columns).
+  template <class Run>
+  std::vector<float> two_rows(const std::vector<float>& numbers, Run run) {
+    const auto columns = static_cast<std::int64_t>(numbers.size() / 2);
+    tensor<float> x(queue_, {2, columns}, numbers), y(queue_, {2, columns});
+    run(x.as<2>(), y.as<2>());
+    queue_.wait();
+    return y.to_host();
   }
 };
 
 INSTANTIATE_TEST_SUITE_P(devices, rows_test, testing::ValuesIn(devices()), device_name);
 
-TEST_P(rows_test, softmax_f32) {
-  with_all_layouts<float>([&](const layout& l) { check_softmax<float>(l, 3); });
+TEST_P(rows_test, softmax_agrees_with_f64) {
+  with_all_layouts<float>([&](const layout& l) { check_softmax<float>(l); });
+  with_all_layouts<double>([&](const layout& l) { check_softmax<double>(l); });
+}
+
+TEST_P(rows_test, softmax_of_masked_huge_and_bad_rows_is_defined) {
+  constexpr auto inf = static_cast<float>(infinity);
+  for (const team_shape shape : {team_shape::vector, team_shape::group_32}) {
+    detail::force_team_shape(shape);
+    for (const std::int64_t columns : {5, 16, 70}) {
+      const std::int64_t rows = 6;
+      std::vector<float> host(static_cast<std::size_t>(rows * columns), 0.f);
+      const auto row = [&](std::int64_t i) { return host.begin() + i * columns; };
+      std::fill(row(0), row(1), -inf);                             // fully masked
+      std::fill(row(1), row(2), -inf), *(row(1) + 3) = -5;         // one left
+      std::fill(row(2), row(3), 3e38f);                            // huge and equal
+      *(row(3) + columns - 1) = static_cast<float>(not_a_number);  // NaN, seen last
+      *row(4) = inf;
+      std::fill(row(5), row(6), -3e38f), *(row(5) + 1) = 3e38f;  // differences that overflow
+      tensor<float> x(queue_, {rows, columns}, host), y(queue_, {rows, columns}), lse(queue_, {rows});
+      softmax(queue_, x.as<2>(), y.as<2>(), lse.as<1>()).wait();
+      const std::vector<float> got = y.to_host(), got_lse = lse.to_host();
+      for (std::int64_t j = 0; j < columns; ++j) {
+        const auto at = [&](std::int64_t i) { return got[static_cast<std::size_t>(i * columns + j)]; };
+        EXPECT_EQ(at(0), 0);
+        EXPECT_EQ(at(1), j == 3 ? 1 : 0);
+        EXPECT_FLOAT_EQ(at(2), 1.f / static_cast<float>(columns));
+        EXPECT_TRUE(std::isnan(at(3)));
+        EXPECT_TRUE(std::isnan(at(4)));
+        EXPECT_EQ(at(5), j == 1 ? 1 : 0);
+      }
+      EXPECT_EQ(got_lse[0], -inf);
+      EXPECT_EQ(got_lse[1], -5);
+      EXPECT_EQ(got_lse[2], 3e38f);
+      EXPECT_TRUE(std::isnan(got_lse[3]));
+      EXPECT_EQ(got_lse[5], 3e38f);
+    }
+  }
+}
+
+TEST_P(rows_test, layer_norm_agrees_with_f64) {
+  with_all_layouts<float>([&](const layout& l) { check_layer_norm<float>(l, l.rows % 2 == 0); });
+  with_all_layouts<float>([&](const layout& l) { check_layer_norm<float>(l, l.rows % 2 == 1); });
+  with_all_layouts<double>([&](const layout& l) { check_layer_norm<double>(l, true); });
+}
+
+TEST_P(rows_test, layer_norm_is_accurate_far_from_zero) {
+  const std::int64_t columns = 3000;
+  std::vector<float> host = random_numbers<float>(2 * columns, 3);
+  for (float& x : host) x = 1e4f + x * 1.7320508f;  // mean 1e4, deviation 1
+  host[0] = 1e4f - 20;                              // an outlier in front
+  std::vector<double> expected;
+  layout{1, 2, columns}.for_each_row(host, [&](const std::vector<double>& row) {
+    double mean = 0, variance = 0;
+    for (const double x : row) mean += x / columns;
+    for (const double x : row) variance += (x - mean) * (x - mean) / columns;
+    for (const double x : row) expected.push_back((x - mean) / std::sqrt(variance + 1e-5));
+  });
+  for (const team_shape shape : {team_shape::vector, team_shape::group_32}) {
+    detail::force_team_shape(shape);
+    const auto got = two_rows(host, [&](auto x, auto y) { layer_norm(queue_, x, y); });
+    EXPECT_LT(scaled_residual(got, expected, 1), 4);
+  }
+}
+
+TEST_P(rows_test, layer_norm_of_equal_and_bad_rows_is_defined) {
+  constexpr auto inf = static_cast<float>(infinity);
+  for (const float bad : {inf, -inf, static_cast<float>(not_a_number), 1e30f}) {  // 1e30: the square overflows
+    std::vector<float> host(2 * 20, 3.f);
+    host[20 + 13] = bad;
+    const auto got = two_rows(host, [&](auto x, auto y) { layer_norm(queue_, x, y); });
+    for (std::size_t j = 0; j < 20; ++j) {
+      EXPECT_EQ(got[j], 0);
+      EXPECT_TRUE(std::isnan(got[20 + j])) << bad;
+    }
+  }
+}
+
+TEST_P(rows_test, reductions_agree_with_f64) {
+  with_all_layouts<float>([&](const layout& l) { check_reduction<float>(row_reduction::sum, l); });
+  with_all_layouts<double>([&](const layout& l) { check_reduction<double>(row_reduction::norm, l); });
+  for (const team_shape shape : {team_shape::vector, team_shape::group_32}) {
+    detail::force_team_shape(shape);
+    for (const layout& l : layouts) {
+      SCOPED_TRACE(l.name());
+      for (const auto kind : {row_reduction::maximum, row_reduction::norm}) check_reduction<float>(kind, l);
+    }
+  }
+  detail::force_team_shape({});
+  check_reduction<float>(row_reduction::sum_of_squares, {2, 3, 70});
+}
+
+TEST_P(rows_test, reductions_of_extreme_and_bad_rows_are_defined) {
+  constexpr auto inf = static_cast<float>(infinity);
+  const auto reduce = [&](row_reduction kind, float element, float last) {
+    std::vector<float> host(2 * 25, element);
+    host[49] = last;
+    tensor<float> x(queue_, {2, 25}, host), out(queue_, {2});
+    row_reduce(queue_, kind, x.as<2>(), out.as<1>()).wait();
+    return out.to_host();
+  };
+  EXPECT_FLOAT_EQ(reduce(row_reduction::norm, 1e30f, 1e30f)[0], 5e30f);
+  EXPECT_FLOAT_EQ(reduce(row_reduction::norm, 1e-30f, 1e-30f)[0], 5e-30f);
+  EXPECT_FLOAT_EQ(reduce(row_reduction::norm, 1e-42f, 1e-42f)[1], 5 * 1e-42f);
+  EXPECT_EQ(reduce(row_reduction::norm, 0, 0)[0], 0);
+  EXPECT_EQ(reduce(row_reduction::norm, 1, -inf)[1], inf);
+  EXPECT_EQ(reduce(row_reduction::sum_of_squares, 1e30f, 0)[0], inf);
+  EXPECT_EQ(reduce(row_reduction::maximum, -inf, -inf)[0], -inf);
+  for (const auto kind :
+       {row_reduction::sum, row_reduction::maximum, row_reduction::sum_of_squares, row_reduction::norm}) {
+    const std::vector<float> got = reduce(kind, 1, static_cast<float>(not_a_number));
+    EXPECT_TRUE(std::isfinite(got[0]) && std::isnan(got[1]));
+  }
+  tensor<float> out(queue_, {3}, std::vector<float>(3, 7.f));
+  row_reduce(queue_, row_reduction::sum, view<const float, 2>{out.data(), {3, 0}, {0, 1}}, out.as<1>()).wait();
+  EXPECT_EQ(out.to_host(), std::vector<float>(3, 0));
+}
+
+TEST_P(rows_test, the_same_input_gives_the_same_bits) {
+  const std::vector<float> host = random_numbers<float>(64 * 333, 5);
+  tensor<float> x(queue_, {64, 333}, host), y(queue_, {64, 333}), first(queue_, {64, 333});
+  for (const team_shape shape : {team_shape::vector, team_shape::group_256}) {
+    detail::force_team_shape(shape);
+    for (int run = 0; run < 5; ++run) {
+      tensor<float>& out = run == 0 ? first : y;
+      softmax(queue_, x.as<2>(), out.as<2>()).wait();
+      layer_norm(queue_, out.as<2>(), out.as<2>()).wait();
+      if (run == 0) continue;
+      EXPECT_EQ(y.to_host(), first.to_host());
+    }
+  }
+}
+
+TEST_P(rows_test, dependencies_are_honoured) {
+  sycl::queue out_of_order(GetParam());
+  const std::int64_t n = 1 << 20;
+  tensor<float> x(queue_, {1, n}, sycl::usm::alloc::shared), y(queue_, {1, n}), sums(queue_, {1});
+  sycl::event last = out_of_order.fill(x.data(), -3.f, static_cast<std::size_t>(n));
+  for (int round = 0; round < 3; ++round) {  // only in this order is the sum of a softmax one
+    last = softmax(out_of_order, x.as<2>(), y.as<2>(), {}, {last});
+    last = row_reduce(out_of_order, row_reduction::sum, y.as<2>(), sums.as<1>(), {last});
+    last = layer_norm(out_of_order, y.as<2>(), x.as<2>(), {}, {last});
+  }
+  last.wait();
+  EXPECT_NEAR(sums.to_host()[0], 1, 1e-5);
+}
+
+TEST_P(rows_test, bad_operands_are_named_and_nothing_is_written) {
+  tensor<float> x(queue_, {2, 3, 4}), y(queue_, {2, 3, 4}), rows(queue_, {2, 3});
+  const auto wrong = contiguous(y.data(), 2, 3, 3);
+  std::string message = message_of<invalid_argument>([&] { softmax(queue_, x.as<3>(), wrong); });
+  EXPECT_EQ(message,
+            "softmax: dimension 2 of x (2, 3, 4) with strides (12, 4, 1) differs from dimension 2 of y (2, 3, 3) with "
+            "strides (9, 3, 1)");
+  message = message_of<invalid_argument>([&] { softmax(queue_, x.as<3>(), y.as<3>(), contiguous(rows.data(), 3, 2)); });
+  EXPECT_NE(message.find("log_sum_exp (3, 2)"), std::string::npos) << message;
+  message = message_of<invalid_argument>([&] { layer_norm(queue_, x.as<3>(), y.as<3>(), {.epsilon = -1}); });
+  EXPECT_NE(message.find("layer_norm: epsilon is -1"), std::string::npos) << message;
+  message = message_of<invalid_argument>(
+      [&] { layer_norm(queue_, x.as<3>(), y.as<3>(), {.gamma = contiguous<const float>(rows.data(), 3)}); });
+  EXPECT_NE(message.find("gamma (3)"), std::string::npos) << message;
+  message = message_of<invalid_argument>([&] {
+    row_reduce(queue_, row_reduction::sum, x.as<3>(), view<float, 2>{rows.data(), {2, 3}, {1, 1}});
+  });
+  EXPECT_NE(message.find("row_reduce: out (2, 3) with strides (1, 1) has strides that overlap"), std::string::npos)
+      << message;
+  message = message_of<invalid_argument>([&] {
+    softmax(queue_, view<const float, 2>{nullptr, {1, 1}, {1, 1}}, contiguous(y.data(), 1, 1));
+  });
+  EXPECT_NE(message.find("x (1, 1) with strides (1, 1) has a null pointer"), std::string::npos) << message;
 }
 
 }  // namespace

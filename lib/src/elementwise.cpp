@@ -46,18 +46,19 @@ void merge_dimensions(First& first, Others&... others) {
   }
 }
 
-/// Launches a kernel over the tiles of its out; sets the tile.
+/// Launches a kernel over the tiles of its out; sets their shape.
 template <int Items, class Kernel>
 sycl::event launch_tiles(sycl::queue& queue, team_shape shape, Kernel kernel,
                          const std::vector<sycl::event>& dependencies) {
   constexpr std::int64_t most_columns = 16384;
   const std::int64_t rows = kernel.out.extent[0] * kernel.out.extent[1], columns = kernel.out.extent[2];
-  kernel.tile.columns = std::clamp<std::int64_t>(columns, 1, most_columns);
-  kernel.tile.rows = 1;
+  kernel.shape.columns = std::clamp<std::int64_t>(columns, 1, most_columns);
+  kernel.shape.rows = 1;
   if (columns <= most_columns) {
-    kernel.tile.rows = detail::rows_per_group(queue, shape, rows, columns * static_cast<std::int64_t>(sizeof(float)));
+    kernel.shape.rows = detail::rows_per_group(queue, shape, rows, columns * static_cast<std::int64_t>(sizeof(float)));
   }
-  const std::int64_t tiles = detail::ceil_div(columns, kernel.tile.columns) * detail::ceil_div(rows, kernel.tile.rows);
+  const std::int64_t tiles =
+      detail::ceil_div(columns, kernel.shape.columns) * detail::ceil_div(rows, kernel.shape.rows);
   return launch(queue, detail::groups_of(tiles, Items), kernels::team<Items>::local_bytes, kernel, dependencies);
 }
 
