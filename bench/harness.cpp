@@ -148,6 +148,7 @@ void add_context(const sycl::queue& queue, roofline& limits) {
   add("compute units", std::to_string(device.compute_units));
   add("peak f32", fmt::format("{:.1f} GFLOP/s", limits.peak_flops("f32") * 1e-9));
   if (device.fp64) add("peak f64", fmt::format("{:.1f} GFLOP/s", limits.peak_flops("f64") * 1e-9));
+  add("peak bf16", fmt::format("{:.1f} GFLOP/s", limits.peak_flops("bf16") * 1e-9));
   for (const std::int64_t mebibytes : {4, 64, 1024}) {
     const std::int64_t bytes = mebibytes << 20;
     if (bytes > device.global_memory_bytes / 4) continue;

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "harness.hpp"
-#include "roofline.hpp"
+#include "probes.hpp"
 
 namespace nullscope::bench {
 namespace {
@@ -65,6 +65,15 @@ void add_fma(suite& suite, const std::string& type) {
       });
 }
 
+void add_matrix(suite& suite) {
+  const double flops = matrix_probe(suite.queue(), rounds).flops();
+  suite
+      .add({.operation = "fma", .type = "bf16", .flops = flops},
+           [](sycl::queue& queue) { return matrix_probe(queue, rounds); })
+      .path("sycl", [](matrix_probe& d) { d.call(); })
+      .verify([](matrix_probe& d, report& report) { report.residual("error", d.error(), 0); });
+}
+
 struct copy_data {
   copy_probe probe;
   std::vector<float> from, to;  // on the host
@@ -108,6 +117,7 @@ int main(int argc, char** argv) {
   return run(argc, argv, "peak arithmetic and copy bandwidth", [](suite& suite) {
     add_fma<float>(suite, "f32");
     if (suite.queue().get_device().has(sycl::aspect::fp64)) add_fma<double>(suite, "f64");
+    if (matrix_probe::serves(suite.queue())) add_matrix(suite);
     for (const std::int64_t mebibytes : {1, 4, 16, 64, 256, 1024}) add_copy(suite, mebibytes);
   });
 }

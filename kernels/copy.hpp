@@ -10,7 +10,11 @@
 namespace nullscope::kernels {
 
 /// out (size) = x (size). Each work-group copies `block` consecutive elements; its work-items take neighbouring packs.
-template <class T, int W>
+///
+/// Streaming stores go past the caches and do not read what they overwrite. They need `out` and `block` aligned to a
+/// pack. Ordinary by streaming time on a CPU with AVX-512, in one run: 1 MiB read and written 0.6, 4 MiB 1, 64 MiB 1.3,
+/// 1 GiB 1.7.
+template <class T, int W, bool Streaming>
 struct copy {
   static constexpr const char* source = "copy.hpp";
   static constexpr int dimensions = 1;
@@ -26,7 +30,14 @@ struct copy {
     const std::int64_t begin = static_cast<std::int64_t>(item.get_group(0)) * block;
     const std::int64_t end = begin + block < size ? begin + block : size;
     const std::int64_t packed_end = begin + (end - begin) / W * W;
-    for (std::int64_t i = begin + lane * W; i < packed_end; i += lanes * W) store(out + i, load<W>(x + i));
+    for (std::int64_t i = begin + lane * W; i < packed_end; i += lanes * W) {
+      const pack<T, W> numbers = load<W>(x + i);
+      if constexpr (Streaming) {
+        __builtin_nontemporal_store(numbers.lanes, reinterpret_cast<typename pack<T, W>::lanes_type*>(out + i));
+      } else {
+        store(out + i, numbers);
+      }
+    }
     for (std::int64_t i = packed_end + lane; i < end; i += lanes) out[i] = x[i];
   }
 };

@@ -1,0 +1,171 @@
+#include "probes.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <copy.hpp>
+#include <limits>
+#include <nullscope/device.hpp>
+#include <nullscope/errors.hpp>
+#include <nullscope/launch.hpp>
+#include <peak_fma.hpp>
+#include <peak_matrix.hpp>
+
+namespace nullscope::bench {
+namespace {
+
+constexpr int chains = 16;
+
+bool is_cpu(const sycl::queue& queue) { return properties(queue.get_device()).kind == device_kind::cpu; }
+
+template <class T>
+constexpr int cpu_width = 64 / static_cast<int>(sizeof(T));  // lanes of the widest vector
+
+template <class T>
+double largest_error(const std::vector<T>& got, double expected) {
+  double largest = 0;
+  for (const T x : got) largest = std::max(largest, std::abs(static_cast<double>(x) / expected - 1));
+  return largest;
+}
+
+sycl::nd_range<1> groups_of(std::int64_t groups, std::int64_t group) {
+  return {static_cast<std::size_t>(groups * group), static_cast<std::size_t>(group)};
+}
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+double best_seconds(const std::function<void()>& call, double seconds, int least_calls) {
+  double best = std::numeric_limits<double>::infinity();
+  const double begin = now();
+  for (int calls = 0; calls < least_calls || now() - begin < seconds; ++calls) {
+    const double start = now();
+    call();
+    best = std::min(best, now() - start);
+  }
+  return best;
+}
+
+template <class T>
+fma_probe<T>::fma_probe(const sycl::queue& queue, std::int64_t rounds)
+    : queue_(queue), rounds_(rounds), wide_(is_cpu(queue)) {
+  const std::int64_t units = properties(queue.get_device()).compute_units;
+  group_ = wide_ ? 1 : 256;
+  items_ = wide_ ? units : units * 16 * group_;  // a hardware thread each, or enough waves to hide all latencies
+  out_ = tensor<T>(queue_, {items_});
+}
+
+template <class T>
+void fma_probe<T>::call() {
+  const auto range = groups_of(items_ / group_, group_);
+  const T factor = static_cast<T>(0.5), addend = 1;  // every chain tends to 2, and no step can be left out
+  if (wide_) {
+    launch(queue_, range, 0, kernels::peak_fma<T, cpu_width<T>, chains>{out_.data(), rounds_, factor, addend}).wait();
+  } else {
+    launch(queue_, range, 0, kernels::peak_fma<T, 1, chains>{out_.data(), rounds_, factor, addend}).wait();
+  }
+}
+
+template <class T>
+double fma_probe<T>::flops() const {
+  const std::int64_t lanes = wide_ ? cpu_width<T> : 1;
+  return 2.0 * chains * static_cast<double>(lanes * rounds_ * items_);
+}
+
+template <class T>
+double fma_probe<T>::error() const {
+  return largest_error(out_.to_host(), 2.0 * chains * (wide_ ? cpu_width<T> : 1));
+}
+
+template class fma_probe<float>;
+template class fma_probe<double>;
+
+const matrix_probe::tile_shape* matrix_probe::choose([[maybe_unused]] const sycl::queue& queue) {
+#ifdef SYCL_EXT_ONEAPI_MATRIX
+  const device_properties& device = properties(queue.get_device());
+  const auto fits = [](std::int64_t size, std::int64_t fixed, std::int64_t largest) {
+    return fixed == 0 ? size <= largest : size == fixed;
+  };
+  for (const tile_shape& shape : known_shapes) {
+    const auto& groups = device.sub_group_sizes;
+    if (std::find(groups.begin(), groups.end(), shape.sub_group) == groups.end()) continue;
+    for (const matrix_tile& tile : device.bf16_tiles) {
+      if (fits(shape.m, tile.m, tile.max_m) && fits(shape.n, tile.n, tile.max_n) && fits(shape.k, tile.k, tile.max_k)) {
+        return &shape;
+      }
+    }
+  }
+#endif
+  return nullptr;
+}
+
+bool matrix_probe::serves(const sycl::queue& queue) { return choose(queue) != nullptr; }
+
+matrix_probe::matrix_probe(const sycl::queue& queue, std::int64_t rounds)
+    : queue_(queue), rounds_(rounds), shape_(choose(queue)) {
+  const device_properties& device = properties(queue.get_device());
+  if (shape_ == nullptr) throw unsupported_device(device.name + " has no bf16 matrix tiles of a known shape");
+  groups_ = device.compute_units * (is_cpu(queue) ? 1 : 32);
+  const std::vector<bfloat16> numbers(static_cast<std::size_t>(shape_->k * std::max(shape_->m, shape_->n)),
+                                      bfloat16(1.0f / 64));
+  numbers_ = tensor<bfloat16>(queue_, {static_cast<std::int64_t>(numbers.size())}, numbers);
+  out_ = tensor<float>(queue_, {groups_, 4, shape_->m, shape_->n});
+}
+
+void matrix_probe::call() {
+#ifdef SYCL_EXT_ONEAPI_MATRIX
+  const auto range = groups_of(groups_, shape_->sub_group);
+  if (*shape_ == known_shapes[0]) {
+    launch(queue_, range, 0, kernels::peak_matrix<16, 16, 32, 16>{numbers_.data(), out_.data(), rounds_}).wait();
+  } else if (*shape_ == known_shapes[1]) {
+    launch(queue_, range, 0, kernels::peak_matrix<8, 16, 16, 16>{numbers_.data(), out_.data(), rounds_}).wait();
+  } else {
+    launch(queue_, range, 0, kernels::peak_matrix<8, 8, 16, 8>{numbers_.data(), out_.data(), rounds_}).wait();
+  }
+#endif
+}
+
+double matrix_probe::flops() const {
+  return 8.0 * static_cast<double>(shape_->m * shape_->n * shape_->k * rounds_ * groups_);
+}
+
+double matrix_probe::error() const {
+  return largest_error(out_.to_host(), static_cast<double>(rounds_ * shape_->k) / 4096);
+}
+
+copy_probe::copy_probe(const sycl::queue& queue, std::int64_t bytes) : queue_(queue), wide_(is_cpu(queue)) {
+  const std::int64_t size = std::max<std::int64_t>(1, bytes / 2 / static_cast<std::int64_t>(sizeof(float)));
+  x_ = tensor<float>(queue_, {size});
+  out_ = tensor<float>(queue_, {size});
+  queue_.fill(x_.data(), 1.5f, static_cast<std::size_t>(size));
+  queue_.fill(out_.data(), 0.0f, static_cast<std::size_t>(size)).wait();
+  if (!wide_) return;
+  double seconds[2];
+  for (const bool streaming : {false, true}) {
+    streaming_ = streaming;
+    call();  // compiles
+    seconds[streaming] = best_seconds([this] { call(); }, 10e-3, 3);
+  }
+  streaming_ = seconds[true] < seconds[false];
+}
+
+void copy_probe::call() {
+  const std::int64_t size = x_.size();
+  const std::int64_t group = wide_ ? 1 : 256;
+  const std::int64_t block = wide_ ? 16384 : group * 16;  // a CPU thread streams some pages, a GPU group some lines
+  const auto range = groups_of((size + block - 1) / block, group);
+  const float* x = x_.data();
+  float* out = out_.data();
+  if (!wide_) {
+    launch(queue_, range, 0, kernels::copy<float, 1, false>{x, out, size, block}).wait();
+  } else if (streaming_) {
+    launch(queue_, range, 0, kernels::copy<float, cpu_width<float>, true>{x, out, size, block}).wait();
+  } else {
+    launch(queue_, range, 0, kernels::copy<float, cpu_width<float>, false>{x, out, size, block}).wait();
+  }
+}
+
+double copy_probe::bytes() const { return 2.0 * sizeof(float) * static_cast<double>(x_.size()); }
+
+}  // namespace nullscope::bench

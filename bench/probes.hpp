@@ -1,0 +1,75 @@
+/// Micro-benchmarks that measure one ceiling of a device each. A call submits the work and waits for it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nullscope/bfloat16.hpp>
+#include <nullscope/tensor.hpp>
+#include <sycl/sycl.hpp>
+
+namespace nullscope::bench {
+
+/// Seconds of the fastest of some calls: `least_calls` of them, and more until `seconds` have passed.
+double best_seconds(const std::function<void()>& call, double seconds, int least_calls);
+
+/// Fused multiply-adds in registers: the highest rate of arithmetic in T (float or double).
+template <class T>
+class fma_probe {
+ public:
+  fma_probe(const sycl::queue& queue, std::int64_t rounds);
+
+  void call();
+  double flops() const;  ///< of one call
+  double error() const;  ///< of the results of a call, relative: rounding, if every step was done
+
+ private:
+  sycl::queue queue_;
+  std::int64_t rounds_, group_, items_;
+  bool wide_;  ///< a work-item computes with packs (CPU), not with single numbers
+  tensor<T> out_;
+};
+
+/// Products of bf16 tiles in registers: the highest rate of the matrix engine.
+class matrix_probe {
+ public:
+  /// Whether the device has tiles of a shape that the probe knows.
+  static bool serves(const sycl::queue& queue);
+
+  matrix_probe(const sycl::queue& queue, std::int64_t rounds);
+
+  void call();
+  double flops() const;
+  double error() const;
+
+ private:
+  struct tile_shape {
+    std::int64_t m, n, k, sub_group;
+    bool operator==(const tile_shape&) const = default;
+  };
+  static constexpr tile_shape known_shapes[] = {{16, 16, 32, 16}, {8, 16, 16, 16}, {8, 8, 16, 8}};
+  static const tile_shape* choose(const sycl::queue& queue);
+
+  sycl::queue queue_;
+  std::int64_t rounds_, groups_;
+  const tile_shape* shape_;
+  tensor<bfloat16> numbers_;
+  tensor<float> out_;
+};
+
+/// A copy kernel that reads bytes / 2 and writes bytes / 2, with ordinary or streaming stores, whichever is faster.
+class copy_probe {
+ public:
+  copy_probe(const sycl::queue& queue, std::int64_t bytes);
+
+  void call();
+  double bytes() const;  ///< moved by one call
+  tensor<float>& input() { return x_; }
+  tensor<float>& output() { return out_; }
+
+ private:
+  sycl::queue queue_;
+  bool wide_, streaming_ = false;
+  tensor<float> x_, out_;
+};
+
+}  // namespace nullscope::bench

@@ -1,0 +1,65 @@
+/// The largest rate that a device's matrix engine reaches, bf16 in and f32 out: nothing but independent tiles in
+/// registers. Only DPC++ has `joint_matrix`; elsewhere this header is empty.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nullscope/bfloat16.hpp>
+#include <sycl/sycl.hpp>
+
+#ifdef SYCL_EXT_ONEAPI_MATRIX
+
+namespace nullscope::kernels {
+
+/// Each sub-group adds a (M x K) b (K x N) to four tiles, `rounds` times: 8 * M * N * K * rounds flops. All elements of
+/// a and b are 1/64, so a tile's elements are rounds * K / 4096, exactly. Every work-group is one sub-group.
+template <int M, int N, int K, int SubGroup>
+struct peak_matrix {
+  static constexpr const char* source = "peak_matrix.hpp";
+  static constexpr int dimensions = 1;
+  static constexpr int sub_group_size = SubGroup;
+
+  const nullscope::bfloat16* numbers;  // (K * (M or N, whichever is larger)), all 1/64
+  float* out;                          // (work-groups, 4, M, N)
+  std::int64_t rounds;
+
+  void operator()(sycl::nd_item<1> item, std::byte*) const {
+    namespace matrix = sycl::ext::oneapi::experimental::matrix;
+    using number = sycl::ext::oneapi::bfloat16;
+    const auto group = item.get_sub_group();
+    // Two by two tiles from two and two: with four chains the engine's latency is hidden, and all fit eight registers.
+    matrix::joint_matrix<sycl::sub_group, number, matrix::use::a, M, K, matrix::layout::row_major> a[2];
+    matrix::joint_matrix<sycl::sub_group, number, matrix::use::b, K, N, matrix::layout::ext_intel_packed> b[2];
+    matrix::joint_matrix<sycl::sub_group, float, matrix::use::accumulator, M, N> c[2][2];
+    for (int i = 0; i < 2; ++i) {
+      // Loaded, not filled: the CPU's compiler of oneAPI 2026.2 crashes on a filled bf16 tile.
+      matrix::joint_matrix_load(group, a[i], global(reinterpret_cast<const number*>(numbers)), K);
+      matrix::joint_matrix_load(group, b[i], global(reinterpret_cast<const number*>(numbers)), 2 * N);
+      for (int j = 0; j < 2; ++j) matrix::joint_matrix_fill(group, c[i][j], 0.0f);
+    }
+    for (std::int64_t round = 0; round < rounds; ++round) {
+      for (int i = 0; i < 2; ++i) {
+        for (int j = 0; j < 2; ++j) matrix::joint_matrix_mad(group, c[i][j], a[i], b[j], c[i][j]);
+      }
+    }
+    float* tile = out + static_cast<std::int64_t>(item.get_group(0)) * 4 * M * N;
+    for (int i = 0; i < 2; ++i) {
+      for (int j = 0; j < 2; ++j) {
+        const auto to =
+            sycl::address_space_cast<sycl::access::address_space::global_space, sycl::access::decorated::no>(
+                tile + (i * 2 + j) * M * N);
+        matrix::joint_matrix_store(group, c[i][j], to, N, matrix::layout::row_major);
+      }
+    }
+  }
+
+ private:
+  template <class T>
+  static auto global(T* pointer) {
+    return sycl::address_space_cast<sycl::access::address_space::global_space, sycl::access::decorated::no>(pointer);
+  }
+};
+
+}  // namespace nullscope::kernels
+
+#endif
