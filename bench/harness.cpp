@@ -48,7 +48,9 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 class running_comparison {
  public:
   running_comparison(any_comparison& of, sycl::queue& queue, roofline& limits)
-      : of_(of), queue_(queue), limits_(limits), states_(of.paths().size()) {}
+      : of_(of), queue_(queue), limits_(limits) {
+    for (const std::string& path : of.paths()) states_.push_back({false, 0, report(path)});
+  }
 
   ~running_comparison() {
     of_.tear_down();
@@ -74,8 +76,8 @@ class running_comparison {
 
  private:
   struct path_state {
-    bool is_verified = false;
-    double seconds = 0;  // of the last call outside the timing
+    bool is_verified;
+    double seconds;  // of the last call outside the timing
     report found;
   };
 

@@ -53,6 +53,11 @@ struct workload {
 /// What the verification of a path found.
 class report {
  public:
+  explicit report(std::string path) : path_(std::move(path)) {}
+
+  /// The path that has just run: "sycl", "onemkl" or "loop".
+  const std::string& path() const { return path_; }
+
   /// A residual that must not exceed `bound`; NaN does. It becomes a column of the results.
   void residual(const std::string& name, double value, double bound);
 
@@ -63,6 +68,7 @@ class report {
   const std::string& failure() const { return failure_; }  ///< empty: all residuals are within their bounds
 
  private:
+  std::string path_;
   std::map<std::string, double> columns_;
   std::string failure_;
 };

@@ -18,7 +18,7 @@ double ceilings::least_seconds(const workload& work) const { return std::max(wor
 /// A probe with as many rounds as take some milliseconds.
 template <class Probe>
 roofline::peak_probe roofline::calibrated() {
-  for (std::int64_t rounds = 1024;; rounds *= 2) {
+  for (std::int64_t rounds = 1 << 16;; rounds *= 2) {
     const auto probe = std::make_shared<Probe>(queue_, rounds);
     probe->call();  // the first one compiles
     const auto call = [probe] { probe->call(); };

@@ -7,7 +7,10 @@
 #include <nullscope/bfloat16.hpp>
 #include <sycl/sycl.hpp>
 
-#ifdef SYCL_EXT_ONEAPI_MATRIX
+#if __has_include(<sycl/ext/oneapi/matrix/matrix.hpp>)
+
+#include <sycl/ext/oneapi/bfloat16.hpp>
+#include <sycl/ext/oneapi/matrix/matrix.hpp>
 
 namespace nullscope::kernels {
 
