@@ -1,0 +1,208 @@
+/// Rank and range basis of T = V H for batches of heads, beside LAPACK's economy gesdd of T, one matrix a thread.
+///
+/// LAPACK would need a minute for 144 heads, so it is timed on 4; the last lines scale that to 144 and say so. They
+/// also give the exponent with which the time grows with the number of tokens.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <nullscope/null_space.hpp>
+#include <nullscope/tensor.hpp>
+
+#include "harness.hpp"
+
+#ifdef NULLSCOPE_HAS_ONEMKL
+#include <mkl_lapacke.h>
+#endif
+
+namespace nullscope::bench {
+namespace {
+
+constexpr std::int64_t value_width = 64, model_width = 768;
+
+/// The shortest time of a call of each kind, in seconds: what the last lines are made of.
+struct shortest_times {
+  std::map<std::int64_t, double> by_tokens;  // 12 heads
+  double all_heads = INFINITY, lapack_head = INFINITY;
+};
+
+template <class Call>
+double seconds(Call call) {
+  const auto begin = std::chrono::steady_clock::now();
+  call();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+struct heads_data {
+  heads_data(sycl::queue& q, std::int64_t heads, std::int64_t tokens)
+      : queue(q),
+        heads(heads),
+        tokens(tokens),
+        v_host(random_numbers<float>(heads * tokens * value_width, 1)),
+        h_host(random_numbers<float>(heads * value_width * model_width, 2)),
+        v(q, {heads, tokens, value_width}, v_host),
+        h(q, {heads, value_width, model_width}, h_host),
+        u(q, {heads, tokens, value_width}, sycl::usm::alloc::shared),
+        s(q, {heads, value_width}, sycl::usm::alloc::shared),
+        rank(q, {heads}, sycl::usm::alloc::shared),
+        status(q, {heads}),
+        scratchpad(q, {range_basis_scratchpad_size<float>(q, heads, tokens, value_width, model_width)}) {}
+
+  sycl::queue& queue;
+  std::int64_t heads, tokens;
+  std::vector<float> v_host, h_host, t;  // t (heads, S, d), made when LAPACK needs it
+  tensor<float> v, h, u, s;
+  tensor<std::int64_t> rank;
+  tensor<std::int32_t> status;
+  tensor<std::byte> scratchpad;
+};
+
+void run_sycl(heads_data& d) {
+  range_basis(d.queue, d.v.as<3>(), d.h.as<3>(), d.u.as<3>(), d.s.as<2>(), d.rank.as<1>(), d.status.as<1>(),
+              {d.scratchpad.data(), static_cast<std::size_t>(d.scratchpad.size())})
+      .wait();
+}
+
+/// T of one head, row-major.
+void form_t(const heads_data& d, std::int64_t head, float* t) {
+  for (std::int64_t i = 0; i < d.tokens; ++i) {
+    float* row = t + i * model_width;
+    std::fill_n(row, model_width, 0.0f);
+    for (std::int64_t l = 0; l < value_width; ++l) {
+      const float factor = d.v_host[static_cast<std::size_t>((head * d.tokens + i) * value_width + l)];
+      const float* from = d.h_host.data() + (head * value_width + l) * model_width;
+      for (std::int64_t j = 0; j < model_width; ++j) row[j] += factor * from[j];
+    }
+  }
+}
+
+#ifdef NULLSCOPE_HAS_ONEMKL
+/// gesdd of T^T in LAPACK's column-major order, which is T in ours: its right singular vectors are T's left ones.
+double run_lapack(heads_data& d) {
+  const std::int64_t size = d.tokens * model_width, k = std::min(d.tokens, model_width);
+  if (d.t.empty()) {
+    d.t.resize(static_cast<std::size_t>(d.heads * size));
+    for (std::int64_t head = 0; head < d.heads; ++head) form_t(d, head, d.t.data() + head * size);
+  }
+  return seconds([&] {
+    parallel_for(d.heads, [&](std::int64_t begin, std::int64_t end) {
+      std::vector<float> a(static_cast<std::size_t>(size)), s(static_cast<std::size_t>(k));
+      std::vector<float> left(static_cast<std::size_t>(model_width * k)), right(static_cast<std::size_t>(k * d.tokens));
+      for (std::int64_t head = begin; head < end; ++head) {
+        std::copy_n(d.t.data() + head * size, size, a.data());
+        LAPACKE_sgesdd(LAPACK_COL_MAJOR, 'S', model_width, d.tokens, a.data(), model_width, s.data(), left.data(),
+                       model_width, right.data(), k);
+        const float tolerance = static_cast<float>(std::max(d.tokens, model_width)) * 0x1p-23f * s[0];
+        d.rank.data()[head] = std::count_if(s.begin(), s.end(), [&](float x) { return x > tolerance; });
+        std::copy_n(s.begin(), value_width, d.s.data() + head * value_width);
+        for (std::int64_t i = 0; i < d.tokens; ++i) {
+          std::copy_n(right.data() + i * k, value_width, d.u.data() + (head * d.tokens + i) * value_width);
+        }
+      }
+    });
+  });
+}
+#endif
+
+/// Of the last head: orthogonality of U, what of T the basis misses, and the rank, which is d_v.
+void verify(heads_data& d, report& found) {
+  const std::int64_t head = d.heads - 1, k = value_width;
+  const float* u = d.u.data() + head * d.tokens * k;
+  std::vector<float> t(static_cast<std::size_t>(d.tokens * model_width));
+  form_t(d, head, t.data());
+  double gram_error = 0, missed = 0, norm = 0;
+  for (std::int64_t a = 0; a < k; a += 7) {
+    for (std::int64_t b = 0; b < k; ++b) {
+      double sum = a == b ? -1 : 0;
+      for (std::int64_t i = 0; i < d.tokens; ++i)
+        sum += static_cast<double>(u[i * k + a]) * static_cast<double>(u[i * k + b]);
+      gram_error += sum * sum;
+    }
+  }
+  for (std::int64_t j = 0; j < model_width; j += 97) {
+    std::vector<double> coefficients(static_cast<std::size_t>(k), 0.0);
+    for (std::int64_t i = 0; i < d.tokens; ++i) {
+      const double x = static_cast<double>(t[static_cast<std::size_t>(i * model_width + j)]);
+      for (std::int64_t l = 0; l < k; ++l)
+        coefficients[static_cast<std::size_t>(l)] += static_cast<double>(u[i * k + l]) * x;
+    }
+    for (std::int64_t i = 0; i < d.tokens; ++i) {
+      double x = static_cast<double>(t[static_cast<std::size_t>(i * model_width + j)]);
+      norm += x * x;
+      for (std::int64_t l = 0; l < k; ++l)
+        x -= coefficients[static_cast<std::size_t>(l)] * static_cast<double>(u[i * k + l]);
+      missed += x * x;
+    }
+  }
+  constexpr double eps = 0x1p-23;
+  found.residual("orthogonality", std::sqrt(gram_error) / (static_cast<double>(k) * eps), 10);
+  found.residual("missed", std::sqrt(missed / norm) / (static_cast<double>(k) * eps), 10);
+  found.residual("wrong ranks",
+                 static_cast<double>(std::count_if(d.rank.data(), d.rank.data() + d.heads,
+                                                   [](std::int64_t r) { return r != value_width; })),
+                 0);
+}
+
+void add(suite& suite, const std::shared_ptr<shortest_times>& times, std::int64_t heads, std::int64_t tokens) {
+  const double s = static_cast<double>(tokens), dv = value_width, d = model_width, n = static_cast<double>(heads);
+  auto& comparison = suite
+                         .add({.operation = "range_basis",
+                               .type = "f32",
+                               .sizes = {{"heads", heads}, {"s", tokens}, {"dv", value_width}, {"d", model_width}},
+                               .flops = n * (6 * s * dv * dv + 4 * d * dv * dv + 20 * dv * dv * dv),
+                               .bytes = n * 4 * (2 * s * dv + dv * d)},
+                              [=](sycl::queue& queue) { return heads_data(queue, heads, tokens); })
+                         .path("sycl",
+                               [=](heads_data& d) {
+                                 const double time = seconds([&] { run_sycl(d); });
+                                 if (heads == 144) times->all_heads = std::min(times->all_heads, time);
+                                 if (heads != 12) return;
+                                 double& shortest = times->by_tokens.try_emplace(tokens, INFINITY).first->second;
+                                 shortest = std::min(shortest, time);
+                               })
+                         .clear([](heads_data& d) {
+                           std::fill_n(d.u.data(), d.u.size(), NAN);
+                           std::fill_n(d.rank.data(), d.rank.size(), -7);
+                         })
+                         .verify(verify);
+#ifdef NULLSCOPE_HAS_ONEMKL
+  if (heads == 4) {
+    comparison.path("onemkl", [=](heads_data& d) {
+      times->lapack_head = std::min(times->lapack_head, run_lapack(d) / static_cast<double>(heads));
+    });
+  }
+#endif
+}
+
+/// The slope of log(time) over log(tokens), by least squares.
+double exponent(const std::map<std::int64_t, double>& times) {
+  double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+  for (const auto& [tokens, time] : times) {
+    const double a = std::log(static_cast<double>(tokens)), b = std::log(time);
+    n += 1, x += a, y += b, xx += a * a, xy += a * b;
+  }
+  return (n * xy - x * y) / (n * xx - x * x);
+}
+
+}  // namespace
+}  // namespace nullscope::bench
+
+int main(int argc, char** argv) {
+  using namespace nullscope::bench;
+  const auto times = std::make_shared<shortest_times>();
+  const int result = run(argc, argv, "Rank and range basis of T = V H", [&](suite& suite) {
+    add(suite, times, 144, 2048);
+    add(suite, times, 4, 2048);
+    for (std::int64_t tokens = 512; tokens <= 32768; tokens *= 2) add(suite, times, 12, tokens);
+  });
+  if (std::isfinite(times->all_heads) && std::isfinite(times->lapack_head)) {
+    std::fprintf(stderr, "144 heads: %.1f ms; gesdd of T, measured on 4 heads and scaled to 144: %.0f ms; ratio %.0f\n",
+                 1e3 * times->all_heads, 144e3 * times->lapack_head, 144 * times->lapack_head / times->all_heads);
+  }
+  if (times->by_tokens.size() > 2) {
+    std::fprintf(stderr, "12 heads, S = %lld to %lld: time grows as S^%.2f\n",
+                 static_cast<long long>(times->by_tokens.begin()->first),
+                 static_cast<long long>(times->by_tokens.rbegin()->first), exponent(times->by_tokens));
+  }
+  return result;
+}
