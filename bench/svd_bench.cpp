@@ -1,0 +1,198 @@
+/// Batched SVD, with vectors and values only, beside oneMKL's gesdd with one matrix a thread.
+#include <algorithm>
+#include <nullscope/device.hpp>
+#include <nullscope/svd.hpp>
+
+#include "harness.hpp"
+#ifdef NULLSCOPE_HAS_ONEMKL
+#include <mkl_lapacke.h>
+#include <mkl_service.h>
+#endif
+
+namespace nullscope {
+namespace {
+
+template <class T>
+struct svd_data {
+  sycl::queue& queue;
+  svd_options options;
+  std::int64_t batch, m, n;
+  std::vector<T> host;
+  tensor<T> a, s, u, vt;
+  tensor<std::int32_t> status, sweeps;
+  tensor<std::byte> scratchpad;
+
+  svd_data(sycl::queue& queue, std::int64_t batch, std::int64_t m, std::int64_t n, svd_options options)
+      : queue(queue),
+        options(options),
+        batch(batch),
+        m(m),
+        n(n),
+        host(bench::random_numbers<T>(batch * m * n, 1)),
+        a(queue, {batch, m, n}, host, sycl::usm::alloc::shared),
+        s(queue, {batch, values()}, sycl::usm::alloc::shared),
+        u(queue, {batch, m, has_vectors() ? values() : 0}, sycl::usm::alloc::shared),
+        vt(queue, {batch, has_vectors() ? values() : 0, n}, sycl::usm::alloc::shared),
+        status(queue, {batch}),
+        sweeps(queue, {batch}),
+        scratchpad(queue, {svd_scratchpad_size<T>(queue, batch, m, n, options)}) {}
+
+  std::int64_t values() const { return std::min(m, n); }
+  bool has_vectors() const { return options.vectors != svd_vectors::none; }
+
+  void run() {
+    svd<T>(queue, std::as_const(a).template as<3>(), s.template as<2>(), u.template as<3>(), vt.template as<3>(),
+           status.as<1>(), sweeps.as<1>(), {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, options)
+        .wait();
+  }
+
+#ifdef NULLSCOPE_HAS_ONEMKL
+  /// LAPACK sees the transposes, column-major: its left vectors are the rows of vt, and nothing has to be transposed.
+  void run_onemkl() {
+    bench::parallel_for(batch, [this](std::int64_t begin, std::int64_t end) {
+      const int threads = mkl_set_num_threads_local(1);
+      std::vector<T> copy(static_cast<std::size_t>(m * n));
+      std::vector<lapack_int> integers(static_cast<std::size_t>(8 * values()));
+      T size = 0;
+      gesdd(begin, copy.data(), &size, -1, integers.data());
+      std::vector<T> work(static_cast<std::size_t>(size));
+      for (std::int64_t b = begin; b < end; ++b) {
+        std::copy_n(a.data() + b * m * n, m * n, copy.data());
+        gesdd(b, copy.data(), work.data(), static_cast<lapack_int>(work.size()), integers.data());
+      }
+      mkl_set_num_threads_local(threads);
+    });
+  }
+
+  void gesdd(std::int64_t b, T* matrix, T* work, lapack_int size, lapack_int* integers) {
+    const char job = has_vectors() ? 'S' : 'N';
+    T* const values_out = s.data() + b * values();
+    T* const rows = has_vectors() ? vt.data() + b * values() * n : nullptr;
+    T* const columns = has_vectors() ? u.data() + b * m * values() : nullptr;
+    if constexpr (std::is_same_v<T, float>) {
+      LAPACKE_sgesdd_work(LAPACK_COL_MAJOR, job, n, m, matrix, n, values_out, rows, n, columns, values(), work, size,
+                          integers);
+    } else {
+      LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, job, n, m, matrix, n, values_out, rows, n, columns, values(), work, size,
+                          integers);
+    }
+  }
+#endif
+
+  void clear() {
+    for (tensor<T>* x : {&s, &u, &vt}) std::fill_n(x->data(), x->size(), T(777));
+  }
+
+  /// Residuals of some matrices of the batch, the worst of them.
+  void verify(bench::report& report) {
+    constexpr double eps = std::numeric_limits<T>::epsilon();
+    double reconstruction = 0, u_orthogonality = 0, v_orthogonality = 0, value_error = 0;
+    for (std::int64_t b = 0; b < batch; b += std::max<std::int64_t>(1, batch / 4)) {
+      value_error = std::max(value_error, error_of_values(b));
+      if (!has_vectors()) continue;
+      const T* left = u.data() + b * m * values();
+      const T* right = vt.data() + b * values() * n;
+      u_orthogonality = std::max(u_orthogonality, orthogonality(left, m, values(), 1));
+      v_orthogonality = std::max(v_orthogonality, orthogonality(right, n, 1, n));
+      double difference = 0, size = 0;
+      for (std::int64_t r = 0; r < m; ++r) {
+        for (std::int64_t c = 0; c < n; ++c) {
+          const double element = host[static_cast<std::size_t>((b * m + r) * n + c)];
+          double sum = -element;
+          for (std::int64_t i = 0; i < values(); ++i) {
+            sum += double(left[r * values() + i]) * double(s.data()[b * values() + i]) * double(right[i * n + c]);
+          }
+          difference += sum * sum;
+          size += element * element;
+        }
+      }
+      reconstruction = std::max(reconstruction, std::sqrt(difference / size) / (double(std::max(m, n)) * eps));
+    }
+    report.residual("values", value_error, 10);
+    if (!has_vectors()) return;
+    report.residual("reconstruction", reconstruction, 10);
+    report.residual("u_orthogonality", u_orthogonality, 10);
+    report.residual("v_orthogonality", v_orthogonality, 10);
+  }
+
+  double orthogonality(const T* q, std::int64_t rows, std::int64_t row_stride, std::int64_t column_stride) const {
+    double difference = 0;
+    for (std::int64_t i = 0; i < values(); ++i) {
+      for (std::int64_t j = 0; j < values(); ++j) {
+        double dot = i == j ? -1 : 0;
+        for (std::int64_t r = 0; r < rows; ++r) {
+          dot += double(q[r * row_stride + i * column_stride]) * double(q[r * row_stride + j * column_stride]);
+        }
+        difference += dot * dot;
+      }
+    }
+    return std::sqrt(difference) / (double(values()) * std::numeric_limits<T>::epsilon());
+  }
+
+  /// Against LAPACK in double; without it, the sum of squares against that of the matrix.
+  double error_of_values(std::int64_t b) const {
+    const T* got = s.data() + b * values();
+    const T* matrix = host.data() + b * m * n;
+    double difference = 0, largest = 0;
+#ifdef NULLSCOPE_HAS_ONEMKL
+    std::vector<double> copy(matrix, matrix + m * n), expected(static_cast<std::size_t>(values()));
+    LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'N', n, m, copy.data(), n, expected.data(), nullptr, 1, nullptr, 1);
+    for (std::int64_t i = 0; i < values(); ++i) {
+      difference = std::max(difference, std::abs(got[i] - expected[static_cast<std::size_t>(i)]));
+    }
+    largest = expected[0];
+#else
+    for (std::int64_t i = 0; i < m * n; ++i) largest += double(matrix[i]) * double(matrix[i]);
+    for (std::int64_t i = 0; i < values(); ++i) difference += double(got[i]) * double(got[i]);
+    difference = std::abs(difference - largest);
+#endif
+    return difference / (largest * double(values()) * std::numeric_limits<T>::epsilon());
+  }
+};
+
+template <class T>
+void add(bench::suite& suite, const char* type, svd_vectors vectors, std::int64_t batch, std::int64_t m,
+         std::int64_t n) {
+  const double count = double(batch), large = double(std::max(m, n)), small = double(std::min(m, n));
+  const bool has_vectors = vectors != svd_vectors::none;
+  // Golub and Van Loan's counts: with thin vectors; values only
+  const double flops = has_vectors ? 14 * large * small * small + 8 * small * small * small
+                                   : 4 * large * small * small - 4 * small * small * small / 3;
+  const double numbers = has_vectors ? 2 * large * small + small * small + small : large * small + small;
+  auto& comparison =
+      suite.add({.operation = has_vectors ? "svd" : "svd_values",
+                 .type = type,
+                 .sizes = {{"batch", batch}, {"m", m}, {"n", n}},
+                 .flops = count * flops,
+                 .bytes = count * numbers * sizeof(T)},
+                [=](sycl::queue& queue) { return svd_data<T>(queue, batch, m, n, {.vectors = vectors}); });
+  comparison.path("sycl", [](svd_data<T>& data) { data.run(); });
+#ifdef NULLSCOPE_HAS_ONEMKL
+  comparison.path("onemkl", [](svd_data<T>& data) { data.run_onemkl(); });
+#endif
+  comparison.clear([](svd_data<T>& data) { data.clear(); });
+  comparison.verify([](svd_data<T>& data, bench::report& report) { data.verify(report); });
+}
+
+template <class T>
+void add_all(bench::suite& suite, const char* type) {
+  for (const svd_vectors vectors : {svd_vectors::thin, svd_vectors::none}) {
+    add<T>(suite, type, vectors, 1024, 32, 32);
+    add<T>(suite, type, vectors, 256, 64, 64);
+    add<T>(suite, type, vectors, 64, 128, 128);
+    add<T>(suite, type, vectors, 32, 256, 256);
+    add<T>(suite, type, vectors, 32, 768, 64);
+    add<T>(suite, type, vectors, 1, 128, 128);
+  }
+}
+
+}  // namespace
+}  // namespace nullscope
+
+int main(int argc, char** argv) {
+  using namespace nullscope;
+  return bench::run(argc, argv, "batched singular value decompositions", [](bench::suite& suite) {
+    add_all<float>(suite, "f32");
+    if (properties(suite.queue().get_device()).fp64) add_all<double>(suite, "f64");
+  });
+}
