@@ -1,4 +1,6 @@
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <nullscope/safetensors.hpp>
 
 #include "command.hpp"
 #include "support.hpp"
@@ -19,7 +21,7 @@ void expect_complaint(const std::string& arguments, int exit_code, const std::st
 }
 
 TEST(cli, help_and_version_succeed) {
-  for (const char* arguments : {"--help", "devices --help"}) {
+  for (const char* arguments : {"--help", "devices --help", "rank --help", "svd --help"}) {
     const command_result result = nullscope(arguments);
     EXPECT_EQ(result.exit_code, 0) << arguments;
     EXPECT_NE(result.out.find("nullscope"), std::string::npos) << result.out;
@@ -30,7 +32,7 @@ TEST(cli, help_and_version_succeed) {
 
 TEST(cli, wrong_usage_is_one_line_and_exit_code_2) {
   expect_complaint("", 2, "subcommand");
-  expect_complaint("nonsense", 2, "there is no command \"nonsense\"; the commands are: devices");
+  expect_complaint("nonsense", 2, "there is no command \"nonsense\"; the commands are: devices, rank, svd");
   expect_complaint("devices --no-such-flag", 2, "--no-such-flag");
   expect_complaint("devices --device", 2, "--device");
 }
@@ -46,6 +48,106 @@ TEST(cli, devices_prints_text_and_json) {
   ASSERT_EQ(list.size(), 1u);
   EXPECT_EQ(list[0]["name"], name);
   EXPECT_GT(list[0]["compute_units"], 0);
+}
+
+/// A folder for files that is gone afterwards.
+class cli_files : public testing::Test {
+ protected:
+  cli_files() {
+    std::string name = (std::filesystem::temp_directory_path() / "nullscope-cli-XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+  }
+  ~cli_files() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(cli_files, svd_writes_what_rebuilds_the_matrices) {
+  const std::vector<float> a{3, 0, 0, 4, 0, 0, 1, 2, 2, 4, 3, 6};  // [2, 3, 2]: sigma 4, 3 and then rank one
+  write_safetensors(path("in.safetensors"), {make_entry("a", {2, 3, 2}, a)});
+  const command_result result =
+      nullscope("svd --input " + path("in.safetensors") + " --output " + path("out.safetensors"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out + result.err, "");
+  const safetensors_file out(path("out.safetensors"));
+  const auto s = out.read<float>(out.at("s", {2, 2})), u = out.read<float>(out.at("u", {2, 3, 2}));
+  const auto vt = out.read<float>(out.at("vt", {2, 2, 2}));
+  EXPECT_EQ(out.read<std::int64_t>(out.at("rank", {2})), (std::vector<std::int64_t>{2, 1}));
+  EXPECT_EQ(out.read<std::int32_t>(out.at("status", {2})), (std::vector<std::int32_t>{0, 0}));
+  EXPECT_NEAR(s[0], 4, 1e-5);
+  EXPECT_NEAR(s[1], 3, 1e-5);
+  for (std::size_t b = 0; b < 2; ++b) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      for (std::size_t j = 0; j < 2; ++j) {
+        float sum = 0;
+        for (std::size_t k = 0; k < 2; ++k) sum += u[b * 6 + i * 2 + k] * s[b * 2 + k] * vt[b * 4 + k * 2 + j];
+        EXPECT_NEAR(sum, a[b * 6 + i * 2 + j], 1e-5);
+      }
+    }
+  }
+}
+
+TEST_F(cli_files, svd_of_one_matrix_has_no_batch_and_flags_choose_the_vectors) {
+  const std::vector<double> a{1, 2, 3, 4, 5, 6};
+  write_safetensors(path("in.safetensors"), {make_entry("weight", {3, 2}, a)});
+  const std::string files =
+      "--tensor weight --input " + path("in.safetensors") + " --output " + path("out.safetensors");
+  ASSERT_EQ(nullscope("svd --values-only " + files).exit_code, 0);
+  EXPECT_EQ(safetensors_file(path("out.safetensors")).names(), (std::vector<std::string>{"s", "rank", "status"}));
+  ASSERT_EQ(nullscope("svd --full " + files).exit_code, 0);
+  const safetensors_file out(path("out.safetensors"));
+  EXPECT_EQ(out.at("u", {3, 3}).type, element_type::f64);
+  EXPECT_EQ(out.at("rank").shape, std::vector<std::int64_t>{});
+  expect_complaint("svd --full --values-only " + files, 2, "--values-only");
+}
+
+TEST_F(cli_files, svd_marks_matrices_with_nan_and_fails) {
+  const std::vector<float> a{1, 0, 0, 1, NAN, 0, 0, 1};
+  write_safetensors(path("in.safetensors"), {make_entry("a", {2, 2, 2}, a)});
+  expect_complaint("svd --input " + path("in.safetensors") + " --output " + path("out.safetensors"), 1,
+                   "1 of 2 matrices");
+  const safetensors_file out(path("out.safetensors"));
+  EXPECT_EQ(out.read<std::int32_t>("status"), (std::vector<std::int32_t>{0, 2}));
+  EXPECT_EQ(out.read<float>("s")[0], 1);
+}
+
+TEST_F(cli_files, rank_takes_t_or_its_factors) {
+  std::vector<float> v(20 * 3), h(3 * 5), t(20 * 5, 0);
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i * i % 17) - 8;
+  for (std::size_t i = 0; i < h.size(); ++i) h[i] = static_cast<float>(i * i % 11) - 5;
+  for (std::size_t i = 0; i < 20; ++i) {
+    for (std::size_t j = 0; j < 5; ++j) {
+      for (std::size_t k = 0; k < 3; ++k) t[i * 5 + j] += v[i * 3 + k] * h[k * 5 + j];
+    }
+  }
+  write_safetensors(path("factors.safetensors"), {make_entry("v", {20, 3}, v), make_entry("h", {3, 5}, h)});
+  write_safetensors(path("t.safetensors"), {make_entry("t", {1, 20, 5}, t)});
+  for (const char* file : {"factors.safetensors", "t.safetensors"}) {
+    const command_result result = nullscope("rank --ones --json --input " + path(file));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto rows = nlohmann::json::parse(result.out);
+    ASSERT_EQ(rows.size(), 1u);
+    EXPECT_EQ(rows[0]["rank"], 3);
+    EXPECT_EQ(rows[0]["null_dim"], 17);
+    EXPECT_EQ(rows[0]["null_dim_with_ones"], 16);
+  }
+  EXPECT_EQ(nlohmann::json::parse(nullscope("rank --atol 1e9 --json --input " + path("t.safetensors")).out)[0]["rank"],
+            0);
+  EXPECT_NE(nullscope("rank --input " + path("t.safetensors")).out.find("sigma_max"), std::string::npos);
+}
+
+TEST_F(cli_files, wrong_files_and_tensors_are_one_line_and_exit_code_1) {
+  const std::vector<float> a{1, 2, 3};
+  write_safetensors(path("flat.safetensors"), {make_entry("a", {3}, a), make_entry("v", {3}, a)});
+  const std::string output = " --output " + path("out.safetensors");
+  expect_complaint("svd --input " + path("none.safetensors") + output, 1, "none.safetensors");
+  expect_complaint("svd --input " + path("flat.safetensors") + output, 1, "tensor \"a\" has shape [3]");
+  expect_complaint("svd --tensor b --input " + path("flat.safetensors") + output, 1, "\"b\"");
+  expect_complaint("rank --input " + path("flat.safetensors"), 1, "either a tensor \"t\" or the pair");
+  expect_complaint("rank --rtol -1 --input " + path("flat.safetensors"), 2, "--rtol");
+  EXPECT_FALSE(std::filesystem::exists(path("out.safetensors")));
 }
 
 }  // namespace

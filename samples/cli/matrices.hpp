@@ -15,8 +15,8 @@ namespace nullscope::cli {
 inline const safetensors_entry& matrices_at(const safetensors_file& file, std::string_view name) {
   const safetensors_entry& entry = file.at(name);
   if (entry.shape.size() != 2 && entry.shape.size() != 3) {
-    throw invalid_argument(fmt::format("tensor \"{}\" has shape {}; [batch, rows, columns] or [rows, columns] is needed",
-                                       name, entry.shape));
+    throw invalid_argument(fmt::format(
+        "tensor \"{}\" has shape {}; [batch, rows, columns] or [rows, columns] is needed", name, entry.shape));
   }
   return entry;
 }

@@ -91,11 +91,13 @@ void add_rank(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   rank->add_option("--atol", command->options.tolerance.absolute, "... and above this number")
       ->check(CLI::NonNegativeNumber);
-  rank->add_flag("--ones", command->options.with_ones, "Also the dimension of LN([T, 1]): alternatives that sum to one");
+  rank->add_flag("--ones", command->options.with_ones,
+                 "Also the dimension of LN([T, 1]): alternatives that sum to one");
   rank->add_flag("--json", command->as_json, "Print JSON");
   rank->add_option("--device", command->device, "An index, cpu, gpu, gpu:1 or a part of the name");
   rank->footer(
-      "null_dim is S - rank, the dimension of the left null space; sigma_rank the smallest singular value that counts.\n\n"
+      "null_dim is S - rank, the dimension of the left null space; sigma_rank the smallest singular value that "
+      "counts.\n\n"
       "Examples:\n"
       "  nullscope rank --input heads.safetensors --ones\n"
       "  nullscope rank --input t.safetensors --rtol 1e-6 --json");

@@ -43,9 +43,9 @@ void decompose(const svd_command& command, const safetensors_file& file, const s
   tensor<std::int32_t> status(queue, {batch});
   tensor<std::int64_t> rank(queue, {batch});
   tensor<std::byte> scratchpad(queue, {svd_scratchpad_size<T>(queue, batch, m, n, options)});
-  const sycl::event done = svd<T>(queue, a.template as<3>(), s.template as<2>(), u.template as<3>(), vt.template as<3>(),
-                                  status.as<1>(), {}, {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())},
-                                  options);
+  const sycl::event done =
+      svd<T>(queue, a.template as<3>(), s.template as<2>(), u.template as<3>(), vt.template as<3>(), status.as<1>(), {},
+             {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, options);
   const tensor<T>& values = s;
   numerical_rank<T>(queue, values.template as<2>(), m, n, T(-1), T(0), rank.as<1>(), {done}).wait_and_throw();
 
@@ -90,7 +90,8 @@ void add_svd(CLI::App& app) {
   svd->add_flag("--full", command->full, "Square u and vt instead of the thin ones")->excludes(values_only);
   svd->add_option("--device", command->device, "An index, cpu, gpu, gpu:1 or a part of the name");
   svd->footer(
-      "status is 0 for a matrix that converged, 1 if it did not, 2 if it held NaN or infinity; if any is not 0 the file\n"
+      "status is 0 for a matrix that converged, 1 if it did not, 2 if it held NaN or infinity; if any is not 0 the "
+      "file\n"
       "is written and the exit code is 1.\n\n"
       "Examples:\n"
       "  nullscope svd --input weights.safetensors --tensor layer.0.weight --output factors.safetensors\n"
