@@ -8,6 +8,7 @@
 
 #include "svd_iterate.hpp"
 #include "svd_tall.hpp"
+#include "svd_transfer.hpp"
 
 namespace nullscope::kernels {
 
@@ -33,8 +34,8 @@ struct svd_pack_layout {
 
   constexpr std::int64_t a() const { return 0; }
   constexpr std::int64_t v() const { return rows() * stride(); }
-  constexpr std::int64_t vectors() const { return v() + (has_vectors() ? n * odd(n) : 0); }  // 7 of n
-  constexpr std::int64_t work() const { return vectors() + 7 * n; }
+  constexpr std::int64_t vectors() const { return v() + (has_vectors() ? n * odd(n) : 0); }  // 6 of n
+  constexpr std::int64_t work() const { return vectors() + 6 * n; }
   constexpr std::int64_t rotations() const { return work() + 6 * longest(); }
   constexpr std::int64_t top() const { return rotations() + (has_vectors() ? 32 * n : 0); }
   constexpr std::int64_t block() const { return top() + (is_reduced ? n * block_stride() : 0); }
@@ -66,15 +67,13 @@ struct svd_pack {
 
   void operator()(sycl::nd_item<1> item, std::byte*) const {
     P* const memory = reinterpret_cast<P*>(scratch) + item.get_group(0) * layout.size();
-    const std::int64_t batch = a.extent[0];
-    for (std::int64_t first = item.get_group(0) * W; first < batch; first += item.get_group_range(0) * W) {
-      const int lanes = static_cast<int>(batch - first < W ? batch - first : W);
-      decompose(first, lanes, memory);
-    }
+    const auto group = static_cast<std::int64_t>(item.get_group(0));
+    const auto groups = static_cast<std::int64_t>(item.get_group_range(0));
+    for (std::int64_t first = group * W; first < a.extent[0]; first += groups * W) decompose({a, first}, memory);
   }
 
  private:
-  void decompose(std::int64_t first, int lanes, P* memory) const {
+  void decompose(const matrix_pack<T, W>& matrices, P* memory) const {
     const std::int64_t n = layout.n;
     const std::int64_t stride = layout.stride();
     P* const matrix = memory + layout.a();
@@ -84,17 +83,14 @@ struct svd_pack {
     P* const start = d + 2 * n;
     P* const tau_left = d + 3 * n;
     P* const tau_right = d + 4 * n;
-    P* const place = d + 5 * n;
-    P* const sign = d + 6 * n;
+    auto* const order = reinterpret_cast<std::int32_t*>(d + 5 * n);  // (n, W)
     const reduction_workspace<P> work(memory + layout.work(), layout.longest());
     const bool has_vectors = layout.has_vectors();
 
-    P scale, finite;
-    find_scale(first, lanes, scale, finite);
     if (layout.is_reduced) {
-      reduce_tall(first, lanes, scale, finite, memory, work);
+      reduce_tall(matrices, memory, work);
     } else {
-      load_rows(first, lanes, 0, layout.m, scale, finite, matrix, stride);
+      matrices.load_rows(0, layout.m, matrix, stride);
     }
     bidiagonalise(matrix, stride, layout.rows(), n, d, e, tau_left, tau_right, work);
     if (has_vectors) {
@@ -107,109 +103,68 @@ struct svd_pack {
         iterate(d, e, n, max_sweeps, start, rotation_buffer<P>(memory + layout.rotations(), n),
                 has_vectors ? matrix : nullptr, stride, layout.rows(), right, svd_pack_layout::odd(n), count);
 
-    sort_values(d, n, place, sign);
-    for (int lane = 0; lane < lanes; ++lane) {
-      const bool is_finite = finite[lane] != 0;
-      status(first + lane) = !is_finite ? 2 : left_over[lane] != 0 ? 1 : 0;
-      if (sweeps.data != nullptr) sweeps(first + lane) = static_cast<std::int32_t>(count[lane]);
-      for (std::int64_t i = 0; i < n; ++i) {
-        s(first + lane, static_cast<std::int64_t>(place[i][lane])) =
-            is_finite ? d[i][lane] / scale[lane] : std::numeric_limits<T>::quiet_NaN();
-      }
-    }
+    if (has_vectors) finish_vectors(right, svd_pack_layout::odd(n), n, n, d, matrices.finite);
+    sort_values(d, order);
+    store_values(matrices, d, order, left_over, count);
     if (!has_vectors) return;
-    store_rows(v, first, lanes, 0, n, n, finite, place, sign, right, svd_pack_layout::odd(n));
+    store_rows(v, matrices.first, matrices.lanes, 0, n, n, order, n, right, svd_pack_layout::odd(n));
     if (layout.is_reduced) {
-      restore_tall(first, lanes, finite, place, matrix, stride, memory, work);
+      restore_tall(matrices, order, matrix, stride, memory, work);
     } else {
-      store_rows(u, first, lanes, 0, layout.m, layout.u_columns, finite, place, nullptr, matrix, stride);
+      finish_vectors(matrix, stride, layout.m, layout.u_columns, nullptr, matrices.finite);
+      store_rows(u, matrices.first, matrices.lanes, 0, layout.m, layout.u_columns, order, n, matrix, stride);
     }
   }
 
-  /// scale: a power of two that brings the largest entry of each matrix near one. finite: 0 where there is NaN or
-  /// infinity.
-  void find_scale(std::int64_t first, int lanes, P& scale, P& finite) const {
-    scale = P(1);
-    finite = P(1);
-    for (int lane = 0; lane < lanes; ++lane) {
-      T most = 0, zero = 0;
-      for (std::int64_t r = 0; r < layout.m; ++r) {
-        for (std::int64_t c = 0; c < layout.n; ++c) {
-          const T element = a(first + lane, r, c);
-          most = sycl::fmax(most, sycl::fabs(element));
-          zero += element * T(0);  // NaN if the element is not finite
-        }
-      }
-      if (zero != T(0)) {
-        finite.set(lane, T(0));
-      } else if (most > T(0)) {
-        constexpr int limit = std::numeric_limits<T>::max_exponent - 2;
-        const int exponent = -sycl::ilogb(most);
-        scale.set(lane, sycl::ldexp(T(1), exponent > limit ? limit : exponent < -limit ? -limit : exponent));
-      }
-    }
-  }
-
-  /// to (rows, n) = scaled rows [begin, begin + rows) of W matrices; zeros for matrices that are not there or not
-  /// finite.
-  void load_rows(std::int64_t first, int lanes, std::int64_t begin, std::int64_t rows, P scale, P finite, P* to,
-                 std::int64_t stride) const {
-    T* const numbers = reinterpret_cast<T*>(to);
-    for (int lane = 0; lane < W; ++lane) {
-      const bool is_there = lane < lanes && finite[lane] != T(0);
-      const T factor = scale[lane];
-      for (std::int64_t r = 0; r < rows; ++r) {
-        for (std::int64_t c = 0; c < layout.n; ++c) {
-          numbers[(r * stride + c) * W + lane] = is_there ? a(first + lane, begin + r, c) * factor : T(0);
-        }
+  /// Turns the vectors of negative d, and makes those of matrices that are not finite NaN. The sum with zero makes a
+  /// zero positive: rotations that do nothing for a lane may have changed its sign, and depend on the other lanes.
+  static void finish_vectors(P* x, std::int64_t stride, std::int64_t rows, std::int64_t columns, const P* d, P finite) {
+    const auto is_finite = differs(finite, P(0));
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        P element = x[r * stride + c];
+        if (d != nullptr) element *= with_sign_of(P(1), d[c]);
+        x[r * stride + c] = select(is_finite, element + P(0), P(std::numeric_limits<T>::quiet_NaN()));
       }
     }
   }
 
   /// Makes d positive and finds the place of each value in descending order; equal ones keep their order.
-  static void sort_values(P* d, std::int64_t n, P* place, P* sign) {
-    for (std::int64_t i = 0; i < n; ++i) {
-      sign[i] = with_sign_of(P(1), d[i]);
-      d[i] = abs(d[i]) + P(0);
-    }
+  void sort_values(P* d, std::int32_t* order) const {
+    const std::int64_t n = layout.n;
+    for (std::int64_t i = 0; i < n; ++i) d[i] = abs(d[i]) + P(0);
     for (std::int64_t i = 0; i < n; ++i) {
       P before(0);
       for (std::int64_t j = 0; j < i; ++j) before += select(greater(d[i], d[j]), P(0), P(1));
       for (std::int64_t j = i + 1; j < n; ++j) before += select(greater(d[j], d[i]), P(1), P(0));
-      place[i] = before;
+      for (int lane = 0; lane < W; ++lane) order[i * W + lane] = static_cast<std::int32_t>(before[lane]);
     }
   }
 
-  /// Rows [begin, begin + rows) of `to` from `from` (rows, columns), with the first n columns in the order of the
-  /// values.
-  void store_rows(const view<T, 3>& to, std::int64_t first, int lanes, std::int64_t begin, std::int64_t rows,
-                  std::int64_t columns, P finite, const P* place, const P* sign, const P* from,
-                  std::int64_t stride) const {
-    for (int lane = 0; lane < lanes; ++lane) {
-      const bool is_finite = finite[lane] != T(0);
-      for (std::int64_t r = 0; r < rows; ++r) {
-        for (std::int64_t c = 0; c < columns; ++c) {
-          const std::int64_t column = c < layout.n ? static_cast<std::int64_t>(place[c][lane]) : c;
-          const T factor = sign != nullptr ? sign[c][lane] : T(1);
-          to(first + lane, begin + r, column) =  // + 0: an idle rotation may have changed the sign of a zero
-              is_finite ? from[r * stride + c][lane] * factor + T(0) : std::numeric_limits<T>::quiet_NaN();
-        }
+  void store_values(const matrix_pack<T, W>& matrices, const P* d, const std::int32_t* order, P left_over,
+                    P count) const {
+    for (int lane = 0; lane < matrices.lanes; ++lane) {
+      const std::int64_t b = matrices.first + lane;
+      const bool is_finite = matrices.finite[lane] != T(0);
+      status(b) = !is_finite ? 2 : left_over[lane] != T(0) ? 1 : 0;
+      if (sweeps.data != nullptr) sweeps(b) = static_cast<std::int32_t>(count[lane]);
+      for (std::int64_t i = 0; i < layout.n; ++i) {
+        s(b, order[i * W + lane]) = is_finite ? d[i][lane] / matrices.scale[lane] : std::numeric_limits<T>::quiet_NaN();
       }
     }
   }
 
   /// a = Q R: R goes to the matrix, Q stays as reflections if vectors are wanted.
-  void reduce_tall(std::int64_t first, int lanes, P scale, P finite, P* memory, reduction_workspace<P> work) const {
+  void reduce_tall(const matrix_pack<T, W>& matrices, P* memory, reduction_workspace<P> work) const {
     const std::int64_t n = layout.n, stride = layout.block_stride();
     P* const top = memory + layout.top();
     P* const taus = memory + layout.taus();
-    load_rows(first, lanes, 0, n, scale, finite, top, stride);
+    matrices.load_rows(0, n, top, stride);
     factor_top(top, stride, n, taus, work);
     for (std::int64_t b = 0; b < layout.blocks(); ++b) {
       const std::int64_t kept = layout.has_vectors() ? b : 0;
       P* const block = memory + layout.block() + kept * svd_pack_layout::block_rows * stride;
-      const std::int64_t begin = n + b * svd_pack_layout::block_rows;
-      load_rows(first, lanes, begin, rows_of_block(b), scale, finite, block, stride);
+      matrices.load_rows(n + b * svd_pack_layout::block_rows, rows_of_block(b), block, stride);
       factor_block(top, block, stride, rows_of_block(b), n, taus + (kept + 1) * n, work);
     }
     P* const matrix = memory + layout.a();
@@ -219,19 +174,22 @@ struct svd_pack {
   }
 
   /// u = Q times the left vectors of R, which are in c (n, n).
-  void restore_tall(std::int64_t first, int lanes, P finite, const P* place, P* c, std::int64_t c_stride, P* memory,
-                    reduction_workspace<P> work) const {
+  void restore_tall(const matrix_pack<T, W>& matrices, const std::int32_t* order, P* c, std::int64_t c_stride,
+                    P* memory, reduction_workspace<P> work) const {
     const std::int64_t n = layout.n, stride = layout.block_stride();
     P* const taus = memory + layout.taus();
     P* const result = memory + layout.result();
     for (std::int64_t b = layout.blocks() - 1; b >= 0; --b) {
       const P* block = memory + layout.block() + b * svd_pack_layout::block_rows * stride;
-      apply_block(c, c_stride, block, stride, rows_of_block(b), n, taus + (b + 1) * n, result, work);
-      store_rows(u, first, lanes, n + b * svd_pack_layout::block_rows, rows_of_block(b), n, finite, place, nullptr,
-                 result, stride);
+      const std::int64_t rows = rows_of_block(b);
+      apply_block(c, c_stride, block, stride, rows, n, taus + (b + 1) * n, result, work);
+      finish_vectors(result, stride, rows, n, nullptr, matrices.finite);
+      store_rows(u, matrices.first, matrices.lanes, n + b * svd_pack_layout::block_rows, rows, n, order, n, result,
+                 stride);
     }
     apply_top(c, c_stride, memory + layout.top(), stride, n, taus, work);
-    store_rows(u, first, lanes, 0, n, n, finite, place, nullptr, c, c_stride);
+    finish_vectors(c, c_stride, n, n, nullptr, matrices.finite);
+    store_rows(u, matrices.first, matrices.lanes, 0, n, n, order, n, c, c_stride);
   }
 
   std::int64_t rows_of_block(std::int64_t b) const {

@@ -4,6 +4,7 @@
 #include <nullscope/svd.hpp>
 
 #include "support.hpp"
+#include "svd_paths.hpp"
 #ifdef NULLSCOPE_HAS_ONEMKL
 #include <mkl_lapacke.h>
 #endif
@@ -97,7 +98,7 @@ void check_matrix(const batch_of<T>& a, std::int64_t b, const host_svd<T>& got, 
   const std::int64_t m = a.m, n = a.n, values = std::min(m, n);
   const double epsilon = std::numeric_limits<T>::epsilon();
   const T* s = got.s.data() + b * values;
-  ASSERT_EQ(got.status[static_cast<std::size_t>(b)], svd_converged);
+  ASSERT_EQ(got.status[static_cast<std::size_t>(b)], svd_converged) << "matrix " << b;
   for (std::int64_t i = 0; i < values; ++i) {
     ASSERT_GE(s[i], T(0)) << "value " << i;
     if (i > 0) {
@@ -212,15 +213,23 @@ class svd_test : public device_test {
     if (has_fp64()) call(double());
   }
 
-  static constexpr svd_algorithm algorithms[] = {svd_algorithm::automatic, svd_algorithm::bidiagonal};
+  /// The algorithms that the device can run.
+  std::vector<svd_algorithm> algorithms() const {
+    std::vector<svd_algorithm> result{svd_algorithm::bidiagonal, svd_algorithm::jacobi};
+    if (detail::lapack_path<float>::serves(queue_)) result.push_back(svd_algorithm::lapack);
+    return result;
+  }
 };
 
 TEST_P(svd_test, all_sizes_up_to_40) {
   for_types([&]<class T>(T) {
     for (std::int64_t n = 1; n <= 40; ++n) {
-      check_all(queue_, random_batch<T>(3, n, n, 10 + n), {.algorithm = svd_algorithm::bidiagonal});
-      check_all(queue_, random_batch<T>(2, n + n % 4, n, 60 + n), {svd_vectors::none});
-      check_all(queue_, random_batch<T>(1, n, n + n % 7, 110 + n), {svd_vectors::full});
+      check_all(queue_, random_batch<T>(1 + n % 3, n, n, 10 + n), {});
+      for (const svd_algorithm algorithm : algorithms()) {
+        check_all(queue_, random_batch<T>(2, n, n, 10 + n), {svd_vectors::thin, algorithm});
+        check_all(queue_, random_batch<T>(2, n + n % 4, n, 60 + n), {svd_vectors::none, algorithm});
+        check_all(queue_, random_batch<T>(1, n, n + n % 7, 110 + n), {svd_vectors::full, algorithm});
+      }
     }
   });
 }
@@ -229,36 +238,87 @@ TEST_P(svd_test, tall_wide_and_thin_shapes) {
   for_types([&]<class T>(T) {
     const std::int64_t shapes[][2] = {{1, 9},     {9, 1},    {64, 768},  {768, 64},
                                       {2048, 64}, {100, 66}, {150, 100}, {130, 2}};
-    for (const svd_vectors vectors : {svd_vectors::none, svd_vectors::thin}) {
-      for (const auto& [m, n] : shapes) check_all(queue_, random_batch<T>(2, m, n), {vectors});
-    }
-    for (const auto& [m, n] : {std::pair{50, 20}, std::pair{20, 50}, std::pair{1, 12}, std::pair{130, 64}}) {
-      check_all(queue_, random_batch<T>(2, m, n), {svd_vectors::full});
+    for (const svd_algorithm algorithm : algorithms()) {
+      for (const svd_vectors vectors : {svd_vectors::none, svd_vectors::thin}) {
+        for (const auto& [m, n] : shapes) check_all(queue_, random_batch<T>(1, m, n), {vectors, algorithm});
+      }
+      for (const auto& [m, n] : {std::pair{50, 20}, std::pair{20, 50}, std::pair{1, 12}, std::pair{130, 64}}) {
+        check_all(queue_, random_batch<T>(2, m, n), {svd_vectors::full, algorithm});
+      }
     }
   });
 }
 
 TEST_P(svd_test, larger_squares) {
   for_types([&]<class T>(T) {
-    for (const std::int64_t n : {64, 66, 128, 200}) check_all(queue_, random_batch<T>(2, n, n), {});
+    for (const svd_algorithm algorithm : algorithms()) {
+      for (const std::int64_t n : {66, 128, 200})
+        check_all(queue_, random_batch<T>(2, n, n), {svd_vectors::thin, algorithm});
+    }
+    check_all(queue_, random_batch<T>(1, 300, 520), {});
   });
 }
 
 TEST_P(svd_test, difficult_matrices) {
   for_types([&]<class T>(T) {
-    for (const svd_vectors vectors : {svd_vectors::none, svd_vectors::thin, svd_vectors::full}) {
-      for (const auto& [m, n] : {std::pair{16, 16}, std::pair{24, 20}, std::pair{33, 12}, std::pair{12, 31}}) {
-        check_all(queue_, difficult_batch<T>(m, n), {vectors});
+    for (const svd_algorithm algorithm : algorithms()) {
+      for (const svd_vectors vectors : {svd_vectors::none, svd_vectors::thin, svd_vectors::full}) {
+        for (const auto& [m, n] : {std::pair{16, 16}, std::pair{24, 20}, std::pair{33, 12}, std::pair{12, 31}}) {
+          check_all(queue_, difficult_batch<T>(m, n), {vectors, algorithm});
+        }
+      }
+      check_all(queue_, difficult_batch<T>(64, 64), {svd_vectors::thin, algorithm});
+    }
+  });
+}
+
+TEST_P(svd_test, jacobi_with_many_work_items_a_matrix) {  // as on a GPU
+  for_types([&]<class T>(T) {
+    for (const detail::jacobi_shape shape : {detail::jacobi_shape{false, 1}, {false, 32}, {false, 48}}) {
+      for (const batch_of<T>& a : {difficult_batch<T>(20, 17), random_batch<T>(3, 150, 64)}) {
+        SCOPED_TRACE(testing::Message() << shape.group << " work-items, " << a.m << " x " << a.n);
+        tensor<T> s(queue_, {a.batch, a.n}), u(queue_, {a.batch, a.m, a.n}), vt(queue_, {a.batch, a.n, a.n});
+        tensor<std::int32_t> status(queue_, {a.batch});
+        const tensor<T> input(queue_, {a.batch, a.m, a.n}, a.numbers);
+        const detail::svd_problem<T> problem{input.template as<3>(),
+                                             s.template as<2>(),
+                                             u.template as<3>(),
+                                             transposed(vt.template as<3>()),
+                                             status.as<1>(),
+                                             {},
+                                             a.n,
+                                             0};
+        tensor<std::byte> scratch(queue_, {detail::jacobi_path<T>::scratch_bytes(queue_, problem, shape)});
+        detail::jacobi_path<T>::run(queue_, problem, shape, scratch.data(), {}).wait_and_throw();
+        const host_svd<T> got{s.to_host(), u.to_host(), vt.to_host(), status.to_host(), {}};
+        for (std::int64_t b = 0; b < a.batch; ++b) check_matrix(a, b, got, svd_vectors::thin);
       }
     }
-    check_all(queue_, difficult_batch<T>(64, 64), {});
   });
+}
+
+TEST_P(svd_test, jacobi_keeps_small_values_of_graded_matrices) {
+  constexpr std::int64_t n = 24;
+  batch_of<float> a = random_batch<float>(8, n, n);
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(a.numbers.size()); ++i) {
+    const std::int64_t r = i / n % n, c = i % n;  // well conditioned but for the lengths of its columns, 1 to 1e-7
+    a.numbers[std::size_t(i)] =
+        (a.numbers[std::size_t(i)] + (r == c ? 8.0f : 0.0f)) * std::pow(10.0f, -7.0f * float(c) / n);
+  }
+  const host_svd<float> got = run(queue_, a, {.algorithm = svd_algorithm::jacobi});
+  for (std::int64_t b = 0; b < a.batch; ++b) {
+    const std::vector<double> expected = reference_values(a[b], n, n);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const double error = std::abs(got.s[std::size_t(b * n) + i] - expected[i]) / expected[i];
+      EXPECT_LT(error, bound * std::numeric_limits<float>::epsilon()) << "value " << i << " of matrix " << b;
+    }
+  }
 }
 
 TEST_P(svd_test, rank_deficient_products_have_their_rank) {
   for_types([&]<class T>(T) {
     const batch_of<T> a = multiplied(random_batch<T>(20, 40, 7), random_batch<T>(20, 7, 30));
-    check_all(queue_, a, {});
+    for (const svd_algorithm algorithm : algorithms()) check_all(queue_, a, {svd_vectors::thin, algorithm});
     const tensor<T> input(queue_, {a.batch, a.m, a.n}, a.numbers);
     for (const std::int64_t rank : numerical_rank<T>(queue_, input)) EXPECT_EQ(rank, 7);
   });
@@ -272,7 +332,6 @@ TEST_P(svd_test, a_matrix_gives_the_same_bits_wherever_it_stands) {
     a.batch *= 2;
     batch_of<T> turned = a;  // the last comes first
     for (std::int64_t i = 0; i < a.batch; ++i) std::copy_n(a[i], a.size(), turned[a.batch - 1 - i]);
-    const host_svd<T> got = run(queue_, a, {}), again = run(queue_, a, {}), other = run(queue_, turned, {});
     const auto same = [&](const std::vector<T>& x, const std::vector<T>& y, bool is_turned, const char* name) {
       const std::int64_t size = static_cast<std::int64_t>(x.size()) / a.batch;
       for (std::int64_t i = 0; i < a.batch; ++i) {
@@ -281,36 +340,45 @@ TEST_P(svd_test, a_matrix_gives_the_same_bits_wherever_it_stands) {
             << name << " of matrix " << i;
       }
     };
-    same(got.s, again.s, false, "s");
-    same(got.u, again.u, false, "u");
-    same(got.vt, again.vt, false, "vt");
-    same(got.s, other.s, true, "s, turned");
-    same(got.u, other.u, true, "u, turned");
-    same(got.vt, other.vt, true, "vt, turned");
+    for (const svd_algorithm algorithm : algorithms()) {
+      SCOPED_TRACE(int(algorithm));
+      const svd_options options{svd_vectors::thin, algorithm};
+      const host_svd<T> got = run(queue_, a, options), again = run(queue_, a, options);
+      const host_svd<T> other = run(queue_, turned, options);
+      same(got.s, again.s, false, "s");
+      same(got.u, again.u, false, "u");
+      same(got.vt, again.vt, false, "vt");
+      same(got.s, other.s, true, "s, turned");
+      same(got.u, other.u, true, "u, turned");
+      same(got.vt, other.vt, true, "vt, turned");
+    }
   });
 }
 
 TEST_P(svd_test, not_finite_matrices_are_named_and_do_not_spread) {
   for_types([&]<class T>(T) {
     batch_of<T> a = random_batch<T>(20, 12, 10);
-    const host_svd<T> clean = run(queue_, a, {});
+    const batch_of<T> before = a;
     a[3][17] = std::numeric_limits<T>::quiet_NaN();
     a[18][0] = -std::numeric_limits<T>::infinity();
-    const host_svd<T> got = run(queue_, a, {});
-    for (std::int64_t b = 0; b < a.batch; ++b) {
-      const bool is_bad = b == 3 || b == 18;
-      EXPECT_EQ(got.status[std::size_t(b)], is_bad ? svd_not_finite : svd_converged);
-      for (std::int64_t i = 0; i < 10; ++i) {
-        const std::size_t at = std::size_t(b * 10 + i);
-        EXPECT_TRUE(is_bad ? std::isnan(got.s[at]) : got.s[at] == clean.s[at]) << b;
-      }
-      for (std::int64_t i = 0; i < 120; ++i) {
-        const std::size_t at = std::size_t(b * 120 + i);
-        EXPECT_TRUE(is_bad ? std::isnan(got.u[at]) : got.u[at] == clean.u[at]) << b;
-      }
-      for (std::int64_t i = 0; i < 100; ++i) {
-        const std::size_t at = std::size_t(b * 100 + i);
-        EXPECT_TRUE(is_bad ? std::isnan(got.vt[at]) : got.vt[at] == clean.vt[at]) << b;
+    for (const svd_algorithm algorithm : algorithms()) {
+      const svd_options options{svd_vectors::thin, algorithm};
+      const host_svd<T> clean = run(queue_, before, options), got = run(queue_, a, options);
+      for (std::int64_t b = 0; b < a.batch; ++b) {
+        const bool is_bad = b == 3 || b == 18;
+        EXPECT_EQ(got.status[std::size_t(b)], is_bad ? svd_not_finite : svd_converged);
+        for (std::int64_t i = 0; i < 10; ++i) {
+          const std::size_t at = std::size_t(b * 10 + i);
+          EXPECT_TRUE(is_bad ? std::isnan(got.s[at]) : got.s[at] == clean.s[at]) << b;
+        }
+        for (std::int64_t i = 0; i < 120; ++i) {
+          const std::size_t at = std::size_t(b * 120 + i);
+          EXPECT_TRUE(is_bad ? std::isnan(got.u[at]) : got.u[at] == clean.u[at]) << b;
+        }
+        for (std::int64_t i = 0; i < 100; ++i) {
+          const std::size_t at = std::size_t(b * 100 + i);
+          EXPECT_TRUE(is_bad ? std::isnan(got.vt[at]) : got.vt[at] == clean.vt[at]) << b;
+        }
       }
     }
     const tensor<T> input(queue_, {20, 12, 10}, a.numbers);

@@ -47,6 +47,32 @@ detail::svd_problem<T> make_problem(view<const T, 3> a, view<T, 2> s, view<T, 3>
   return {transposed(a), s, transposed(vt), u, status, sweeps, columns.vt, options.max_sweeps};
 }
 
+/// Which algorithm serves this problem best. Throws unsupported_device if the one that was asked for is not there.
+template <class T>
+svd_algorithm choose(const sycl::queue& queue, const detail::svd_problem<T>& problem, svd_algorithm asked) {
+  const bool has_lapack = detail::lapack_path<T>::serves(queue);
+  if (asked == svd_algorithm::lapack && !has_lapack) {
+    throw unsupported_device(fmt::format("svd: no LAPACK for {}", properties(queue.get_device()).name));
+  }
+  if (asked != svd_algorithm::automatic) return asked;
+  const device_properties& device = properties(queue.get_device());
+  if (device.kind != device_kind::cpu) return svd_algorithm::jacobi;
+  const std::int64_t lanes = 64 / static_cast<std::int64_t>(sizeof(T));
+  const auto rounds = [&](std::int64_t work) { return (work + device.compute_units - 1) / device.compute_units; };
+  const std::int64_t pack_rounds = rounds((problem.batch() + lanes - 1) / lanes);
+  if (has_lapack) {
+    // A full pack is `gain` times as fast as gesdd on the same matrices, as measured; one that is not full costs the
+    // same.
+    const double n = static_cast<double>(problem.n());
+    const double gain = std::clamp(n <= 128 ? 3.5 - n / 64 : 1.5 - (n - 128) / 256, 0.5, 3.5);
+    const double pack_cost = static_cast<double>(pack_rounds * lanes) / gain;
+    return pack_cost <= static_cast<double>(rounds(problem.batch())) ? svd_algorithm::bidiagonal
+                                                                     : svd_algorithm::lapack;
+  }
+  // Jacobi rotations cost some four times as much, but a matrix has a core for itself.
+  return 4 * rounds(problem.batch()) < pack_rounds * lanes ? svd_algorithm::jacobi : svd_algorithm::bidiagonal;
+}
+
 template <class T>
 void check_operands(const view<const T, 3>& a, const view<T, 2>& s, const view<T, 3>& u, const view<T, 3>& vt,
                     const view<std::int32_t, 1>& status, const view<std::int32_t, 1>& sweeps,
@@ -84,7 +110,12 @@ std::int64_t svd_scratchpad_size(const sycl::queue& queue, std::int64_t batch, s
   if (batch == 0) return 0;
   const view<const T, 3> a{nullptr, {batch, m, n}, {m * n, n, 1}};
   const auto problem = make_problem<T>(a, {}, {}, {}, {}, {}, options);
-  return detail::pack_path<T>::scratch_bytes(queue, problem) + alignment;
+  switch (choose(queue, problem, options.algorithm)) {
+    case svd_algorithm::jacobi:
+      return detail::jacobi_path<T>::scratch_bytes(queue, problem, detail::jacobi_shape::of(queue)) + alignment;
+    case svd_algorithm::lapack: return detail::lapack_path<T>::scratch_bytes(queue, problem) + alignment;
+    default: return detail::pack_path<T>::scratch_bytes(queue, problem) + alignment;
+  }
 }
 
 template <class T>
@@ -99,7 +130,12 @@ sycl::event svd(sycl::queue& queue, view<const T, 3> a, view<T, 2> s, view<T, 3>
   const auto problem = make_problem(a, s, u, vt, status, sweeps, options);
   const auto address = reinterpret_cast<std::uintptr_t>(scratchpad.data());
   void* const scratch = scratchpad.data() + (-address & (alignment - 1));
-  return detail::pack_path<T>::run(queue, problem, scratch, dependencies);
+  switch (choose(queue, problem, options.algorithm)) {
+    case svd_algorithm::jacobi:
+      return detail::jacobi_path<T>::run(queue, problem, detail::jacobi_shape::of(queue), scratch, dependencies);
+    case svd_algorithm::lapack: return detail::lapack_path<T>::run(queue, problem, scratch, dependencies);
+    default: return detail::pack_path<T>::run(queue, problem, scratch, dependencies);
+  }
 }
 
 template <class T>

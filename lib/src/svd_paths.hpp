@@ -31,4 +31,28 @@ struct pack_path {
                          const std::vector<sycl::event>& dependencies);
 };
 
+/// How the Jacobi kernel is laid over a device: one work-item with wide packs a work-group, or `group` work-items.
+struct jacobi_shape {
+  bool is_wide;
+  std::int64_t group;
+
+  static jacobi_shape of(const sycl::queue& queue);
+};
+
+template <class T>
+struct jacobi_path {
+  static std::int64_t scratch_bytes(const sycl::queue& queue, const svd_problem<T>& problem, jacobi_shape shape);
+  static sycl::event run(sycl::queue& queue, const svd_problem<T>& problem, jacobi_shape shape, void* scratch,
+                         const std::vector<sycl::event>& dependencies);
+};
+
+/// oneMKL's gesdd in a host task, for CPU devices.
+template <class T>
+struct lapack_path {
+  static bool serves(const sycl::queue& queue);
+  static std::int64_t scratch_bytes(const sycl::queue& queue, const svd_problem<T>& problem);
+  static sycl::event run(sycl::queue& queue, const svd_problem<T>& problem, void* scratch,
+                         const std::vector<sycl::event>& dependencies);
+};
+
 }  // namespace nullscope::detail

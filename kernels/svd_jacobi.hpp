@@ -1,0 +1,318 @@
+/// SVD by one-sided Jacobi rotations, a work-group a matrix: columns are rotated in pairs until all are orthogonal;
+/// their lengths are then the singular values, and the product of the rotations is V. The n / 2 pairs of a round are
+/// disjoint and go to the sub-groups in turn; n - 1 rounds meet every pair once. On a CPU the group is one work-item
+/// with wide packs.
+#pragma once
+
+#include <cstddef>
+#include <nullscope/view.hpp>
+
+#include "pack.hpp"
+
+namespace nullscope::kernels {
+
+/// Shapes, and where things lie in a matrix's memory, in numbers. m >= n: the caller transposes.
+struct svd_jacobi_layout {
+  std::int64_t m, n;
+  std::int64_t u_columns;  ///< 0: values only; n or m
+  std::int64_t width;      ///< rows are padded to a multiple of this
+
+  constexpr std::int64_t padded(std::int64_t x) const { return (x + width - 1) / width * width; }
+  constexpr std::int64_t columns() const { return u_columns > n ? u_columns : n; }
+  constexpr std::int64_t v() const { return columns() * padded(m); }  // after the columns of a, which become u
+  constexpr std::int64_t values() const { return v() + (u_columns > 0 ? n * padded(n) : 0); }
+  constexpr std::int64_t coefficients() const { return values() + padded(columns()); }
+  constexpr std::int64_t row_sums() const { return coefficients() + padded(columns()); }
+  constexpr std::int64_t size() const { return row_sums() + padded(m); }
+};
+
+/// Range: work-groups of any size; work-group g takes matrices g, g + groups, ...
+template <class T, int W>
+struct svd_jacobi {
+  static constexpr const char* source = "svd_jacobi.hpp";
+  static constexpr int dimensions = 1;
+  using P = pack<T, W>;
+
+  svd_jacobi_layout layout;
+  view<const T, 3> a;            ///< (batch, m, n)
+  view<T, 2> s;                  ///< (batch, n)
+  view<T, 3> u;                  ///< (batch, m, u_columns)
+  view<T, 3> v;                  ///< (batch, n, n)
+  view<std::int32_t, 1> status;  ///< (batch)
+  view<std::int32_t, 1> sweeps;  ///< (batch), or no data
+  std::int64_t max_sweeps;
+  T* scratch;  ///< (groups, layout.size()); null: the matrix fits local memory
+
+  void operator()(sycl::nd_item<1> item, std::byte* local) const {
+    T* const memory = scratch == nullptr ? reinterpret_cast<T*>(local) : scratch + item.get_group(0) * layout.size();
+    const std::int64_t groups = static_cast<std::int64_t>(item.get_group_range(0));
+    for (std::int64_t b = static_cast<std::int64_t>(item.get_group(0)); b < a.extent[0]; b += groups) {
+      decompose(item, b, memory);
+      sycl::group_barrier(item.get_group());
+    }
+  }
+
+ private:
+  /// Lengths whose square is below this are zero: the square has lost its digits.
+  static constexpr T negligible = sizeof(T) == 8 ? T(1e-280) : T(1e-30);
+
+  static std::int64_t id(const sycl::nd_item<1>& item) { return static_cast<std::int64_t>(item.get_local_id(0)); }
+  static std::int64_t items(const sycl::nd_item<1>& item) { return static_cast<std::int64_t>(item.get_local_range(0)); }
+  static std::int64_t team(const sycl::nd_item<1>& item) {
+    return static_cast<std::int64_t>(item.get_sub_group().get_group_linear_id());
+  }
+  static std::int64_t teams(const sycl::nd_item<1>& item) {
+    return static_cast<std::int64_t>(item.get_sub_group().get_group_linear_range());
+  }
+
+  T* column_of_a(T* memory, std::int64_t j) const { return memory + j * layout.padded(layout.m); }
+  T* column_of_v(T* memory, std::int64_t j) const { return memory + layout.v() + j * layout.padded(layout.n); }
+
+  /// Calls f(offset) for the packs of a padded column that belong to this work-item of its sub-group.
+  template <class F>
+  static void for_packs(const sycl::nd_item<1>& item, std::int64_t length, F f) {
+    const auto team = item.get_sub_group();
+    const std::int64_t step = static_cast<std::int64_t>(team.get_local_linear_range()) * W;
+    for (std::int64_t i = static_cast<std::int64_t>(team.get_local_linear_id()) * W; i < length; i += step) f(i);
+  }
+
+  static T team_sum(const sycl::nd_item<1>& item, P x) {
+    return sycl::reduce_over_group(item.get_sub_group(), sum(x), sycl::plus<T>());
+  }
+
+  T dot(const sycl::nd_item<1>& item, const T* x, const T* y) const {
+    P total(0);
+    for_packs(item, layout.padded(layout.m),
+              [&](std::int64_t i) { total = fma(load<W>(x + i), load<W>(y + i), total); });
+    return team_sum(item, total);
+  }
+
+  /// The root of x > 0, right to the last digit also where the device's own is not.
+  static T root(T x) {
+    const T estimate = sycl::sqrt(x);
+    return estimate + sycl::fma(-estimate, estimate, x) / (2 * estimate);
+  }
+
+  void decompose(const sycl::nd_item<1>& item, std::int64_t b, T* memory) const {
+    T scale;
+    if (!load_matrix(item, b, memory, scale)) {
+      fill_with_nan(item, b);
+      return;
+    }
+    std::int64_t sweep = 0;
+    bool is_converged = false;
+    while (!is_converged && sweep < max_sweeps) {
+      is_converged = run_sweep(item, memory);
+      ++sweep;
+    }
+    if (id(item) == 0) {
+      status(b) = is_converged ? 0 : 1;
+      if (sweeps.data != nullptr) sweeps(b) = static_cast<std::int32_t>(sweep);
+    }
+    normalise(item, memory);
+    if (layout.u_columns > 0) {
+      T* const values = memory + layout.values();
+      for (std::int64_t j = 0; j < layout.u_columns; ++j) {  // columns of u that a does not determine
+        if (j >= layout.n || values[j] == T(0)) complete(item, memory, j);
+      }
+    }
+    store(item, b, memory, scale);
+  }
+
+  /// Scaled columns of matrix b, and the identity for V. Returns false if there is NaN or infinity.
+  bool load_matrix(const sycl::nd_item<1>& item, std::int64_t b, T* memory, T& scale) const {
+    const std::int64_t m = layout.m, n = layout.n;
+    T most = 0, zero = 0;
+    for (std::int64_t i = id(item); i < m * n; i += items(item)) {
+      const T element = a(b, i / n, i % n);
+      most = sycl::fmax(most, sycl::fabs(element));
+      zero += element * T(0);  // NaN if the element is not finite
+    }
+    most = sycl::reduce_over_group(item.get_group(), most, sycl::maximum<T>());
+    zero = sycl::reduce_over_group(item.get_group(), zero, sycl::plus<T>());
+    if (zero != T(0)) return false;
+    constexpr int limit = std::numeric_limits<T>::max_exponent - 2;
+    const int exponent = most > T(0) ? -sycl::ilogb(most) : 0;
+    scale = sycl::ldexp(T(1), exponent > limit ? limit : exponent < -limit ? -limit : exponent);
+    const std::int64_t rows = layout.padded(m);
+    for (std::int64_t i = id(item); i < rows * n; i += items(item)) {
+      const std::int64_t r = i % rows, c = i / rows;
+      memory[i] = r < m ? a(b, r, c) * scale : T(0);
+    }
+    if (layout.u_columns > 0) {
+      const std::int64_t v_rows = layout.padded(n);
+      for (std::int64_t i = id(item); i < v_rows * n; i += items(item)) {
+        memory[layout.v() + i] = T(i % v_rows == i / v_rows);
+      }
+    }
+    sycl::group_barrier(item.get_group());
+    return true;
+  }
+
+  /// Meets every pair of columns once. Returns whether all were orthogonal already.
+  bool run_sweep(const sycl::nd_item<1>& item, T* memory) const {
+    const std::int64_t players = layout.n + layout.n % 2;  // one rests if n is odd
+    int rotations = 0;
+    for (std::int64_t round = 0; round + 1 < players; ++round) {
+      for (std::int64_t k = team(item); k < players / 2; k += teams(item)) {
+        const std::int64_t others = players - 1;  // the last player stays, the others go round
+        std::int64_t p = k == 0 ? others : (round + k) % others;
+        std::int64_t q = k == 0 ? round : (round + others - k) % others;
+        if (p > q) {
+          const std::int64_t larger = p;
+          p = q;
+          q = larger;
+        }
+        if (q < layout.n) rotations |= rotate(item, memory, p, q) ? 1 : 0;
+      }
+      sycl::group_barrier(item.get_group());
+    }
+    return sycl::reduce_over_group(item.get_group(), rotations, sycl::maximum<int>()) == 0;
+  }
+
+  /// Makes columns p < q orthogonal, the longer one first. Returns whether anything had to be done.
+  bool rotate(const sycl::nd_item<1>& item, T* memory, std::int64_t p, std::int64_t q) const {
+    T* const x = column_of_a(memory, p);
+    T* const y = column_of_a(memory, q);
+    P xx(0), yy(0), xy(0);
+    for_packs(item, layout.padded(layout.m), [&](std::int64_t i) {
+      const P from_x = load<W>(x + i), from_y = load<W>(y + i);
+      xx = fma(from_x, from_x, xx);
+      yy = fma(from_y, from_y, yy);
+      xy = fma(from_x, from_y, xy);
+    });
+    const T alpha = team_sum(item, xx), beta = team_sum(item, yy), gamma = team_sum(item, xy);
+    const T tolerance = std::numeric_limits<T>::epsilon() * sycl::fmax(T(4), sycl::sqrt(T(layout.m)) / 2);
+    const bool is_needed =
+        alpha > negligible && beta > negligible && sycl::fabs(gamma) > tolerance * sycl::sqrt(alpha) * sycl::sqrt(beta);
+    T cosine = 1, sine = 0;
+    if (is_needed) {
+      const T zeta = (beta - alpha) / (2 * gamma);
+      const T size = sycl::fabs(zeta);
+      const bool is_small_angle = size > 1 / std::numeric_limits<T>::epsilon();  // 1 + zeta^2 may overflow
+      const T tangent = is_small_angle ? 1 / (2 * size) : 1 / (size + sycl::sqrt(1 + size * size));
+      cosine = 1 / sycl::sqrt(1 + tangent * tangent);
+      sine = zeta < 0 ? -cosine * tangent : cosine * tangent;
+      // Devices may round square roots and quotients of floats carelessly; thousands of rotations would add that up.
+      const T correction = sycl::fma(-sine, sine, sycl::fma(-cosine, cosine, T(1))) / 2;
+      cosine = sycl::fma(cosine, correction, cosine);
+      sine = sycl::fma(sine, correction, sine);
+    }
+    const bool is_swapped = alpha < beta;
+    if (!is_needed && !is_swapped) return false;
+    // x' = c x - s y, y' = s x + c y, exchanged if y is the longer one
+    const P from_x_to_x(is_swapped ? sine : cosine), from_y_to_x(is_swapped ? cosine : -sine);
+    const P from_x_to_y(is_swapped ? cosine : sine), from_y_to_y(is_swapped ? -sine : cosine);
+    const auto mix = [&](T* first, T* second, std::int64_t length) {
+      for_packs(item, length, [&](std::int64_t i) {
+        const P from_x = load<W>(first + i), from_y = load<W>(second + i);
+        kernels::store(first + i, fma(from_x_to_x, from_x, from_y_to_x * from_y));
+        kernels::store(second + i, fma(from_x_to_y, from_x, from_y_to_y * from_y));
+      });
+    };
+    mix(x, y, layout.padded(layout.m));
+    if (layout.u_columns > 0) mix(column_of_v(memory, p), column_of_v(memory, q), layout.padded(layout.n));
+    return true;  // a pair that only changed places may have missed another one in this sweep
+  }
+
+  /// values (n) = lengths of the columns, which become unit vectors.
+  void normalise(const sycl::nd_item<1>& item, T* memory) const {
+    for (std::int64_t j = team(item); j < layout.n; j += teams(item)) {
+      T* const x = column_of_a(memory, j);
+      const T square = dot(item, x, x);
+      const T length = square > negligible ? root(square) : T(0);
+      for_packs(item, layout.padded(layout.m), [&](std::int64_t i) {
+        const P element = load<W>(x + i);
+        kernels::store(x + i, length > T(0) ? element / P(length) : P(0));
+      });
+      if (item.get_sub_group().leader()) memory[layout.values() + j] = length;
+    }
+    sycl::group_barrier(item.get_group());
+  }
+
+  /// Column j of u becomes a unit vector orthogonal to those before it and to all that a determines: what is left of
+  /// the axis that is farthest from them, orthogonalised twice and once more.
+  void complete(const sycl::nd_item<1>& item, T* memory, std::int64_t j) const {
+    const std::int64_t m = layout.m, rows = layout.padded(m);
+    const T* const values = memory + layout.values();
+    T* const sums = memory + layout.row_sums();
+    T* const coefficients = memory + layout.coefficients();
+    T* const x = column_of_a(memory, j);
+    const auto is_there = [&](std::int64_t k) { return k < j || (k < layout.n && values[k] > T(0)); };
+    const std::int64_t columns = layout.n > j ? layout.n : j;
+    for (std::int64_t r = id(item); r < m; r += items(item)) {
+      T total = 0;
+      for (std::int64_t k = 0; k < columns; ++k) {
+        const T element = is_there(k) ? memory[k * rows + r] : T(0);
+        total += element * element;
+      }
+      sums[r] = total;
+    }
+    sycl::group_barrier(item.get_group());
+    std::int64_t axis = 0;
+    for (std::int64_t r = 1; r < m; ++r) axis = sums[r] < sums[axis] ? r : axis;
+    for (std::int64_t r = id(item); r < rows; r += items(item)) x[r] = T(r == axis);
+    sycl::group_barrier(item.get_group());
+    for (int pass = 0; pass < 3; ++pass) {
+      for (std::int64_t k = team(item); k < columns; k += teams(item)) {
+        const T product = is_there(k) ? dot(item, column_of_a(memory, k), x) : T(0);
+        if (item.get_sub_group().leader()) coefficients[k] = product;
+      }
+      sycl::group_barrier(item.get_group());
+      for (std::int64_t r = id(item); r < m; r += items(item)) {
+        T element = x[r];
+        for (std::int64_t k = 0; k < columns; ++k) {
+          if (is_there(k)) element -= coefficients[k] * memory[k * rows + r];
+        }
+        x[r] = element;
+      }
+      sycl::group_barrier(item.get_group());
+      const T length = root(dot(item, x, x));
+      sycl::group_barrier(item.get_group());
+      for (std::int64_t r = id(item); r < m; r += items(item)) x[r] /= length;
+      sycl::group_barrier(item.get_group());
+    }
+  }
+
+  void store(const sycl::nd_item<1>& item, std::int64_t b, T* memory, T scale) const {
+    const std::int64_t m = layout.m, n = layout.n;
+    const T* const values = memory + layout.values();
+    for (std::int64_t j = team(item); j < layout.columns(); j += teams(item)) {
+      std::int64_t place = j;  // in descending order; equal values keep theirs
+      if (j < n) {
+        place = 0;
+        for (std::int64_t k = 0; k < n; ++k) place += values[k] > values[j] || (values[k] == values[j] && k < j);
+        if (item.get_sub_group().leader()) s(b, place) = values[j] / scale;
+      }
+      if (layout.u_columns == 0) continue;
+      const T* const x = column_of_a(memory, j);
+      for_rows(item, m, [&](std::int64_t r) { u(b, r, place) = x[r]; });
+      if (j < n) {
+        const T* const y = column_of_v(memory, j);
+        for_rows(item, n, [&](std::int64_t r) { v(b, r, place) = y[r]; });
+      }
+    }
+  }
+
+  template <class F>
+  static void for_rows(const sycl::nd_item<1>& item, std::int64_t rows, F f) {
+    const auto team = item.get_sub_group();
+    const std::int64_t step = static_cast<std::int64_t>(team.get_local_linear_range());
+    for (std::int64_t r = static_cast<std::int64_t>(team.get_local_linear_id()); r < rows; r += step) f(r);
+  }
+
+  void fill_with_nan(const sycl::nd_item<1>& item, std::int64_t b) const {
+    constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+    const std::int64_t m = layout.m, n = layout.n, columns = layout.u_columns;
+    if (id(item) == 0) {
+      status(b) = 2;
+      if (sweeps.data != nullptr) sweeps(b) = 0;
+    }
+    for (std::int64_t i = id(item); i < n; i += items(item)) s(b, i) = nan;
+    for (std::int64_t i = id(item); i < m * columns; i += items(item)) u(b, i / columns, i % columns) = nan;
+    if (columns == 0) return;
+    for (std::int64_t i = id(item); i < n * n; i += items(item)) v(b, i / n, i % n) = nan;
+  }
+};
+
+}  // namespace nullscope::kernels

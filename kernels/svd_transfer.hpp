@@ -1,0 +1,135 @@
+/// From W matrices, each with its own strides, to packs that hold one element of every matrix, and back.
+#pragma once
+
+#include <nullscope/view.hpp>
+#include <utility>
+
+#include "svd_lanes.hpp"
+
+namespace nullscope::kernels {
+
+/// Exchanges the off-diagonal halves of every 2 Step x 2 Step block of two rows that are Step apart.
+template <int Step, class T, int W, int... Lane>
+void exchange(pack<T, W>& a, pack<T, W>& b, std::integer_sequence<int, Lane...>) {
+  const auto low = __builtin_shufflevector(a.lanes, b.lanes, ((Lane & Step) ? W + Lane - Step : Lane)...);
+  const auto high = __builtin_shufflevector(a.lanes, b.lanes, ((Lane & Step) ? W + Lane : Lane + Step)...);
+  a = pack<T, W>::from(low);
+  b = pack<T, W>::from(high);
+}
+
+/// rows[i][j] <-> rows[j][i]
+template <int Step, class T, int W>
+void transpose_packs(pack<T, W> (&rows)[W]) {
+  if constexpr (Step > 0) {
+#pragma unroll
+    for (int i = 0; i < W; ++i) {
+      if ((i & Step) == 0) exchange<Step>(rows[i], rows[i + Step], std::make_integer_sequence<int, W>());
+    }
+    transpose_packs<Step / 2>(rows);
+  }
+}
+
+/// W matrices of a batch, from `first` on; where the batch ends, its last matrix stands for those that are missing.
+template <class T, int W>
+struct matrix_pack {
+  using P = pack<T, W>;
+
+  view<const T, 3> a;
+  std::int64_t first;
+  int lanes;  ///< matrices that are there
+  P scale;    ///< powers of two that bring the largest entry of each matrix near one
+  P finite;   ///< 0 where there is NaN or infinity
+
+  matrix_pack(view<const T, 3> matrices, std::int64_t begin)
+      : a(matrices),
+        first(begin),
+        lanes(static_cast<int>(matrices.extent[0] - begin < W ? matrices.extent[0] - begin : W)),
+        scale(1),
+        finite(1) {
+    for (int lane = 0; lane < W; ++lane) find_scale(lane);
+  }
+
+  /// to (rows, columns of a) = scaled rows [begin, begin + rows) of the matrices; zeros for those that are not finite.
+  void load_rows(std::int64_t begin, std::int64_t rows, P* to, std::int64_t stride) const {
+    const std::int64_t columns = a.extent[2];
+    if (a.stride[2] == 1) {
+      load(begin, rows, columns, 1, 2, to, stride, 1);
+    } else {
+      load(begin, columns, rows, 2, 1, to, 1, stride);  // transposed views are contiguous along the rows
+    }
+  }
+
+ private:
+  const T* matrix(int lane) const { return &a(first + (lane < lanes ? lane : lanes - 1), 0, 0); }
+
+  void find_scale(int lane) {
+    const int inner = a.stride[2] == 1 ? 2 : 1, outer = 3 - inner;
+    P most(0), zero(0);
+    const auto note = [&](P x) {
+      most = max(most, abs(x));
+      zero = fma(x, P(0), zero);  // NaN if an element is not finite
+    };
+    for (std::int64_t i = 0; i < a.extent[outer]; ++i) {
+      const T* const line = matrix(lane) + i * a.stride[outer];
+      std::int64_t j = 0;
+      if (a.stride[inner] == 1) {
+        for (; j + W <= a.extent[inner]; j += W) note(kernels::load<W>(line + j));
+      }
+      for (; j < a.extent[inner]; ++j) note(P(line[j * a.stride[inner]]));
+    }
+    const T largest_entry = largest(most);
+    if (sum(zero) != T(0)) {
+      finite.set(lane, T(0));
+    } else if (largest_entry > T(0)) {
+      constexpr int limit = std::numeric_limits<T>::max_exponent - 2;
+      const int exponent = -sycl::ilogb(largest_entry);
+      scale.set(lane, sycl::ldexp(T(1), exponent > limit ? limit : exponent < -limit ? -limit : exponent));
+    }
+  }
+
+  /// Lines of `inner` elements along dimension `inner_dimension` of a.
+  void load(std::int64_t begin, std::int64_t outer, std::int64_t inner, int outer_dimension, int inner_dimension, P* to,
+            std::int64_t outer_step, std::int64_t inner_step) const {
+    const auto is_finite = differs(finite, P(0));
+    const std::int64_t offset = begin * a.stride[1];
+    const bool is_contiguous = a.stride[inner_dimension] == 1;
+    for (std::int64_t i = 0; i < outer; ++i) {
+      P* const line = to + i * outer_step;
+      const std::int64_t start = offset + i * a.stride[outer_dimension];
+      std::int64_t j = 0;
+      if constexpr (W > 1) {
+        for (; is_contiguous && j + W <= inner; j += W) {
+          P block[W];
+#pragma unroll
+          for (int lane = 0; lane < W; ++lane) block[lane] = kernels::load<W>(matrix(lane) + start + j);
+          transpose_packs<W / 2>(block);
+#pragma unroll
+          for (int k = 0; k < W; ++k) line[(j + k) * inner_step] = select(is_finite, block[k] * scale, P(0));
+        }
+      }
+      for (; j < inner; ++j) {
+        P x;
+        for (int lane = 0; lane < W; ++lane) x.set(lane, matrix(lane)[start + j * a.stride[inner_dimension]]);
+        line[j * inner_step] = select(is_finite, x * scale, P(0));
+      }
+    }
+  }
+};
+
+/// Rows [begin, begin + rows) of `to`, for the first `lanes` matrices from `first` on, from `from` (rows, columns).
+/// Column c of matrix `lane` goes to column order[c * W + lane], if c < ordered.
+template <class T, int W>
+void store_rows(const view<T, 3>& to, std::int64_t first, int lanes, std::int64_t begin, std::int64_t rows,
+                std::int64_t columns, const std::int32_t* order, std::int64_t ordered, const pack<T, W>* from,
+                std::int64_t stride) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T* const row = reinterpret_cast<const T*>(from + r * stride);
+    for (int lane = 0; lane < lanes; ++lane) {
+      T* const out = &to(first + lane, begin + r, 0);
+      for (std::int64_t c = 0; c < ordered; ++c) out[order[c * W + lane] * to.stride[2]] = row[c * W + lane];
+      for (std::int64_t c = ordered; c < columns; ++c) out[c * to.stride[2]] = row[c * W + lane];
+    }
+  }
+}
+
+}  // namespace nullscope::kernels

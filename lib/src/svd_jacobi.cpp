@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <nullscope/device.hpp>
+#include <nullscope/launch.hpp>
+
+#include "svd_jacobi.hpp"
+#include "svd_paths.hpp"
+
+namespace nullscope::detail {
+
+namespace {
+
+template <class T>
+constexpr int wide = 64 / sizeof(T);
+
+template <class T>
+kernels::svd_jacobi_layout layout_of(const svd_problem<T>& problem, jacobi_shape shape) {
+  return {problem.m(), problem.n(), problem.u_columns, shape.is_wide ? wide<T> : 1};
+}
+
+template <class T>
+std::int64_t bytes_of(const kernels::svd_jacobi_layout& layout) {
+  return (layout.size() * static_cast<std::int64_t>(sizeof(T)) + 63) / 64 * 64;
+}
+
+/// A matrix in local memory costs no scratch; on a CPU, local memory is memory like any other.
+template <class T>
+bool is_local(const sycl::queue& queue, const kernels::svd_jacobi_layout& layout, jacobi_shape shape) {
+  const std::int64_t available = properties(queue.get_device()).local_memory_bytes - 1024;
+  return !shape.is_wide && bytes_of<T>(layout) <= available;
+}
+
+/// Enough work-groups to fill the device, each with its own scratch memory.
+template <class T>
+std::int64_t group_count(const sycl::queue& queue, const svd_problem<T>& problem) {
+  return std::min(problem.batch(), 8 * properties(queue.get_device()).compute_units);
+}
+
+}  // namespace
+
+jacobi_shape jacobi_shape::of(const sycl::queue& queue) {
+  const device_properties& device = properties(queue.get_device());
+  if (device.kind == device_kind::cpu) return {true, 1};
+  return {false, std::min<std::int64_t>(256, device.max_work_group_size)};
+}
+
+template <class T>
+std::int64_t jacobi_path<T>::scratch_bytes(const sycl::queue& queue, const svd_problem<T>& problem,
+                                           jacobi_shape shape) {
+  const auto layout = layout_of(problem, shape);
+  return is_local<T>(queue, layout, shape) ? 0 : group_count(queue, problem) * bytes_of<T>(layout);
+}
+
+template <class T>
+sycl::event jacobi_path<T>::run(sycl::queue& queue, const svd_problem<T>& problem, jacobi_shape shape, void* scratch,
+                                const std::vector<sycl::event>& dependencies) {
+  auto layout = layout_of(problem, shape);
+  const bool uses_local = is_local<T>(queue, layout, shape);
+  const auto groups = static_cast<std::size_t>(uses_local ? problem.batch() : group_count(queue, problem));
+  const auto group = static_cast<std::size_t>(shape.group);
+  const std::int64_t max_sweeps =
+      problem.max_sweeps > 0 ? problem.max_sweeps : 60 + 2 * problem.n();  // rows that fall steeply are slow
+  const auto start = [&]<int W>(kernels::svd_jacobi<T, W>) {
+    const kernels::svd_jacobi<T, W> kernel{layout,         problem.a,  problem.s,
+                                           problem.u,      problem.v,  problem.status,
+                                           problem.sweeps, max_sweeps, uses_local ? nullptr : static_cast<T*>(scratch)};
+    const std::size_t local = uses_local ? static_cast<std::size_t>(bytes_of<T>(layout)) : 0;
+    return launch(queue, sycl::nd_range<1>{groups * group, group}, local, kernel, dependencies);
+  };
+  return shape.is_wide ? start(kernels::svd_jacobi<T, wide<T>>{}) : start(kernels::svd_jacobi<T, 1>{});
+}
+
+template struct jacobi_path<float>;
+template struct jacobi_path<double>;
+
+}  // namespace nullscope::detail
