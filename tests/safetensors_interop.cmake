@@ -5,7 +5,7 @@ include("${PROJECT_SOURCE_DIR}/lib/cmake/oneapi.cmake")  # for the cache folder
 set(python_folder "${nullscope_cache}/python-safetensors-0.8.0")
 if(NOT EXISTS "${python_folder}")
   execute_process(COMMAND "${CMAKE_COMMAND}" "-DPREFIX=${python_folder}" "-DWHEELS=safetensors==0.8.0;numpy==2.3.5"
-                          "-DNOTE=80 MB" -P "${nullscope_provision_script}")
+                          "-DNOTE=100 MB" -P "${nullscope_provision_script}")
 endif()
 set(python "${python_folder}/bin/python3")  # started by its path, which is all that a virtual environment needs
 execute_process(COMMAND "${python}" -c "import numpy, safetensors" RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)

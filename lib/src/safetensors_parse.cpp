@@ -257,8 +257,8 @@ safetensors_content parse_safetensors(const std::string& file, std::span<const s
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), length);
   if (!text.starts_with('{')) fail("the header does not begin with '{'");
-  if (const std::size_t position = text.find('\0');
-      position != text.npos) {  // where the JSON parser would stop reading
+  // The JSON parser takes a null byte for the end of its input.
+  if (const std::size_t position = text.find('\0'); position != text.npos) {
     fail(fmt::format("the header holds a null byte at its byte {}", position + 1));
   }
   safetensors_content content;
