@@ -133,8 +133,8 @@ error and the program returns 1. Times are real times of a call that is submitte
   GFLOP/s, GB/s   flops and bytes of the mathematics (each operand moved once) by the time of a call
   intensity       flops by bytes
   roofline        least time by time: the least time is flops at the peak of fused multiply-adds, or bytes at the bandwidth
-                  of a copy that touches as much memory (at least 4 MiB), whichever is longer. Both are measured before each
-                  repetition, on the same device. So data in a cache are compared with a copy in that cache.
+                  of a copy that touches as much memory (at least 4 MiB), whichever is longer. Both are measured on the same
+                  device, between the repetitions. So data in a cache are compared with a copy in that cache.
 
 examples:
   {0}

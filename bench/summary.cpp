@@ -35,7 +35,7 @@ std::string ratio(const result* a, const result* b) {
 
 std::string milliseconds(const result* of) {
   if (of == nullptr) return "";
-  return of->failure.empty() ? fmt::format("{:.3f}", of->seconds * 1e3) : "FAILED";
+  return of->failure.empty() ? fmt::format("{:.4g}", of->seconds * 1e3) : "FAILED";
 }
 
 void print_table(std::ostream& out, const std::vector<row>& rows) {
