@@ -50,7 +50,12 @@ pack<T, W> sqrt(pack<T, W> x) {
   if constexpr (W == 1) {
     return pack<T, W>(sycl::sqrt(x.lanes));
   } else {
-    return pack<T, W>::from(__builtin_elementwise_sqrt(x.lanes));  // vector types have no std function
+#if __has_builtin(__builtin_elementwise_sqrt)  // vector types have no std function
+    return pack<T, W>::from(__builtin_elementwise_sqrt(x.lanes));
+#else  // GCC and older Clang: lane by lane
+    for (int lane = 0; lane < W; ++lane) x.set(lane, sycl::sqrt(x[lane]));
+    return x;
+#endif
   }
 }
 

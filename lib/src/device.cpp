@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <limits>
 #include <mutex>
 #include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
@@ -48,6 +49,11 @@ std::vector<matrix_tile> bf16_tiles([[maybe_unused]] const sycl::device& device)
   return tiles;
 }
 
+/// A runtime may say "no limit" by the largest unsigned number.
+std::int64_t signed_bytes(std::uint64_t bytes) {
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, std::numeric_limits<std::int64_t>::max()));
+}
+
 device_properties ask(const sycl::device& device) {
   device_properties result;
   result.name = device.get_info<info::name>();
@@ -63,9 +69,9 @@ device_properties ask(const sycl::device& device) {
   }
   result.compute_units = device.get_info<info::max_compute_units>();
   result.max_work_group_size = static_cast<std::int64_t>(device.get_info<info::max_work_group_size>());
-  result.local_memory_bytes = static_cast<std::int64_t>(device.get_info<info::local_mem_size>());
-  result.global_memory_bytes = static_cast<std::int64_t>(device.get_info<info::global_mem_size>());
-  result.max_allocation_bytes = static_cast<std::int64_t>(device.get_info<info::max_mem_alloc_size>());
+  result.local_memory_bytes = signed_bytes(device.get_info<info::local_mem_size>());
+  result.global_memory_bytes = signed_bytes(device.get_info<info::global_mem_size>());
+  result.max_allocation_bytes = signed_bytes(device.get_info<info::max_mem_alloc_size>());
   return result;
 }
 

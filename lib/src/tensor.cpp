@@ -26,10 +26,12 @@ std::int64_t element_count(std::span<const std::int64_t> shape, std::size_t elem
 }
 
 void* allocate(const sycl::queue& queue, std::int64_t bytes, sycl::usm::alloc kind) {
+  constexpr std::size_t alignment = 64;
+  const std::size_t rounded = (static_cast<std::size_t>(bytes) + alignment - 1) / alignment * alignment;  // as C asks
   void* memory = nullptr;
   std::string reason = "the device has not enough memory";
   try {
-    memory = sycl::aligned_alloc(64, static_cast<std::size_t>(bytes), queue, kind);
+    memory = sycl::aligned_alloc(alignment, rounded, queue, kind);
   } catch (const sycl::exception& failure) {
     reason = failure.what();
   }
