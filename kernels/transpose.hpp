@@ -58,8 +58,8 @@ struct transpose_tiles {
     const std::int64_t i = tile / tiles_across * size, j = tile % tiles_across * size;
     const T* from = &x(batch, i, j);
     T* to = &out(batch, j, i);
-    const std::int64_t rows = sycl::min<std::int64_t>(size, x.extent[1] - i);
-    const std::int64_t columns = sycl::min<std::int64_t>(size, x.extent[2] - j);
+    const std::int64_t rows = sycl::min(std::int64_t{size}, x.extent[1] - i);
+    const std::int64_t columns = sycl::min(std::int64_t{size}, x.extent[2] - j);
     if constexpr (W > 1) {
       through_registers(from, to, rows, columns);
     } else {
@@ -68,6 +68,7 @@ struct transpose_tiles {
   }
 
   void through_registers(const T* from, T* to, std::int64_t rows, std::int64_t columns) const {
+    constexpr std::int64_t width = W;
     for (std::int64_t j = 0; j < columns; j += W) {
       for (std::int64_t i = 0; i < rows; i += W) {
         const T* source = from + i * x.stride[1] + j;
@@ -75,7 +76,7 @@ struct transpose_tiles {
         if (i + W <= rows && j + W <= columns) {
           whole_block(source, target);
         } else {
-          part_of_block(source, target, sycl::min<std::int64_t>(W, rows - i), sycl::min<std::int64_t>(W, columns - j));
+          part_of_block(source, target, sycl::min(width, rows - i), sycl::min(width, columns - j));
         }
       }
     }
