@@ -1,3 +1,4 @@
+#include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/launch.hpp>
 
@@ -62,12 +63,14 @@ compiler_state& state() {
 }
 
 /// The text that the run-time compiler sees: the kernel's header, and one entry point for exactly this instantiation.
-std::string entry_point(const detail::kernel_description& kernel) {
+std::string entry_point(const detail::kernel_description& kernel, const sycl::device& device) {
+  std::int64_t size = kernel.sub_group_size;
+  if (kernel.one_work_item) {  // the compiler vectorises across work-items all the same: let it be as little as can be
+    const std::vector<std::int64_t>& sizes = properties(device).sub_group_sizes;
+    size = *std::min_element(sizes.begin(), sizes.end());
+  }
   const std::string sub_group =
-      kernel.sub_group_size > 0
-          ? fmt::format("SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::sub_group_size<{}>))\n",
-                        kernel.sub_group_size)
-          : "";
+      size > 0 ? fmt::format("SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::sub_group_size<{}>))\n", size) : "";
   return fmt::format(
       "#include <sycl/sycl.hpp>\n"
       "namespace ext = sycl::ext::oneapi;\n"
@@ -90,7 +93,8 @@ sycl::kernel compile(const cache_key& key, const std::map<std::string, std::stri
     compiler::include_files includes;
     for (const auto& [name, text] : headers) includes.add(name, text);
     auto source = compiler::create_kernel_bundle_from_source(key.context, compiler::source_language::sycl,
-                                                             entry_point(*key.kernel), compiler::properties{includes});
+                                                             entry_point(*key.kernel, key.device),
+                                                             compiler::properties{includes});
     auto executable = compiler::build(source, {key.device},
                                       compiler::properties{compiler::save_log{&log}, compiler::build_options{options}});
     return executable.ext_oneapi_get_kernel("entry");

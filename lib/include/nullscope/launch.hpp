@@ -6,6 +6,8 @@
 ///     static constexpr const char* source = "scale.hpp";   // the header that defines it
 ///     static constexpr int dimensions = 1;
 ///     static constexpr int sub_group_size = 16;             // optional: asks for this sub-group size
+///     static constexpr bool one_work_item = true;           // optional: a work-group is always one work-item, so that
+///                                                           // compilers need not vectorise across work-items
 ///     T* x; T factor;                                       // its arguments
 ///     void operator()(sycl::nd_item<1> item, std::byte* local) const;
 ///   };
@@ -55,6 +57,15 @@ constexpr int sub_group_size_of() {
   }
 }
 
+template <class Kernel>
+constexpr bool one_work_item_of() {
+  if constexpr (requires { Kernel::one_work_item; }) {
+    return Kernel::one_work_item;
+  } else {
+    return false;
+  }
+}
+
 /// Returns the type's name as the compiler writes it in a function signature: "... Kernel = <name>; ...]".
 template <class Kernel>
 constexpr std::string_view type_name() {
@@ -84,11 +95,12 @@ struct kernel_description {
   std::string_view source;
   int dimensions;
   int sub_group_size;
+  bool one_work_item;
 };
 
 template <class Kernel>
 inline constexpr kernel_description description{type_name<Kernel>(), Kernel::source, Kernel::dimensions,
-                                                sub_group_size_of<Kernel>()};
+                                                sub_group_size_of<Kernel>(), one_work_item_of<Kernel>()};
 
 /// The compiled kernel for the queue's context and device. Compiles it once, whatever the number of threads that ask.
 sycl::kernel compiled_kernel(const sycl::queue& queue, const kernel_description& kernel);
