@@ -36,6 +36,7 @@ template <class In, class T, class Shape>
 struct gemm_tiled {
   static constexpr const char* source = "gemm_tiled.hpp";
   static constexpr int dimensions = 1;
+  static constexpr bool one_work_item = Shape::work_items == 1;
   using lanes = pack<T, Shape::width>;
 
   view<const In, 3> a, b;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
 
 #include "pack.hpp"
+#include "transpose.hpp"
 
 namespace nullscope::kernels {
 
@@ -15,38 +15,6 @@ struct block {
   std::int64_t row_stride, column_stride;
   std::int64_t rows, columns;
 };
-
-namespace detail {
-
-/// Of the lanes (low, high), numbered 0 to 2 W - 1, the one that comes to `lane` of low or of high when the two
-/// exchange every other run of `Step` lanes.
-template <int W, int Step, bool High>
-constexpr int exchanged(int lane) {
-  if (lane & Step) return High ? W + lane : W + lane - Step;
-  return High ? lane + Step : lane;
-}
-
-template <int W, int Step, bool High, class Lanes, std::size_t... Lane>
-Lanes exchange(Lanes low, Lanes high, std::index_sequence<Lane...>) {
-  return __builtin_shufflevector(low, high, exchanged<W, Step, High>(Lane)...);
-}
-
-/// Transposes a W x W block that W packs hold: exchanges quarters, then quarters of quarters.
-template <int Step, class T, int W>
-void transpose(pack<T, W> (&x)[W]) {
-  if constexpr (Step >= 1) {
-#pragma unroll
-    for (int i = 0; i < W; ++i) {
-      if (i & Step) continue;
-      const auto low = x[i].lanes, high = x[i + Step].lanes;
-      x[i].lanes = exchange<W, Step, false>(low, high, std::make_index_sequence<W>{});
-      x[i + Step].lanes = exchange<W, Step, true>(low, high, std::make_index_sequence<W>{});
-    }
-    transpose<Step / 2>(x);
-  }
-}
-
-}  // namespace detail
 
 /// to[r * stride + c] = element (r, c) for r < padded_rows and c < padded_columns, zero where the block has no such
 /// element. padded_columns is a multiple of W. Lanes x Rows work-items share the work, the lanes along the direction in
@@ -67,12 +35,12 @@ void stage(const block<In>& from, int padded_rows, int padded_columns, T* to, in
     for (int c = row * W; c < padded_columns; c += Rows * W) {
       const In* source = from.data + r * from.row_stride + c * from.column_stride;
       if (from.row_stride == 1 && r + W <= from.rows && c + W <= from.columns) {
-        pack<T, W> x[W];
+        typename pack<T, W>::lanes_type x[W];
 #pragma unroll
-        for (int i = 0; i < W; ++i) x[i] = load<W>(source + i * from.column_stride);
-        detail::transpose<W / 2>(x);
+        for (int i = 0; i < W; ++i) x[i] = load<W>(source + i * from.column_stride).lanes;
+        if constexpr (W > 1) detail::transpose_block<W / 2>(x);
 #pragma unroll
-        for (int j = 0; j < W; ++j) store(to + (r + j) * stride + c, x[j]);
+        for (int j = 0; j < W; ++j) store(to + (r + j) * stride + c, pack<T, W>::from(x[j]));
         continue;
       }
       for (int j = 0; j < W && r + j < padded_rows; ++j) {
