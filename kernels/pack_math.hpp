@@ -112,6 +112,14 @@ pack<T, W> reciprocal(pack<T, W> x) {
   return r;
 }
 
+/// x with the lower half of its mantissa cleared: the square of what is left is exact.
+template <class T, int W>
+pack<T, W> front_half(pack<T, W> x) {
+  using integers = lanes_t<integer_of<T>, W>;
+  constexpr int cleared = sizeof(T) == 8 ? 27 : 12;
+  return pack<T, W>::from(std::bit_cast<lanes_t<T, W>>(std::bit_cast<integers>(x.lanes) >> cleared << cleared));
+}
+
 /// e^(a^2) erfc(a) as a polynomial in u = (a - 3.5) / (a + 3.5) for 0 <= a <= limit / sqrt(2); beyond, half of erfc is
 /// no number.
 template <class T>
@@ -154,9 +162,11 @@ pack<T, W> gelu(pack<T, W> x) {
   const number u = fma(middle * number(T(-2)), detail::reciprocal(size + middle), number(T(1)));
   number p(c[count - 1]);
   for (int i = count - 2; i >= 0; --i) p = fma(p, u, number(c[i]));
-  // e^(-x^2 / 2), with what the square lost to rounding put back.
+  // e^(-x^2 / 2), with what the square lost to rounding put back. (A compiler may take fma(size, size, -square) for
+  // zero.)
   const number square = size * size;
-  const number lost = fma(size, size, -square);
+  const number front = detail::front_half(size), rest = size - front;
+  const number lost = fma(rest, rest, fma(rest + rest, front, fma(front, front, -square)));
   const number bell = exp_of_nonpositive(square * number(T(-0.5)));
   const number tail = fma(bell * number(T(-0.5)), lost, bell);
   return fma(size * number(T(-0.5)) * p, tail, max(number(T(0)), x));  // |x| Phi(-|x|) less than x or 0

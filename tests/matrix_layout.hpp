@@ -37,13 +37,13 @@ struct layout {
     }
   }
 
-  /// Calls visit(elements of the row, in double) for all rows.
+  /// Calls visit(elements of the row) for all rows, in long double, so that a reference for double has digits to spare.
   template <class T, class Visit>
   void for_each_row(const std::vector<T>& memory, Visit visit) const {
     for (std::int64_t b = 0; b < batch; ++b) {
       for (std::int64_t i = 0; i < rows; ++i) {
-        std::vector<double> row;
-        for (std::int64_t j = 0; j < columns; ++j) row.push_back(static_cast<double>(memory[offset(b, i, j)]));
+        std::vector<long double> row;
+        for (std::int64_t j = 0; j < columns; ++j) row.push_back(static_cast<long double>(memory[offset(b, i, j)]));
         visit(row);
       }
     }

@@ -2,6 +2,7 @@
 #include <nullscope/rows.hpp>
 
 #include "checks.hpp"
+#include "column_reduce.hpp"
 #include "row_layer_norm.hpp"
 #include "row_reduce.hpp"
 #include "row_softmax.hpp"
@@ -48,6 +49,30 @@ sycl::event launch_rows(sycl::queue& queue, team_shape shape, Kernel kernel,
   kernel.rows_per_group = detail::rows_per_group(queue, shape, rows, row_bytes);
   return launch(queue, detail::groups_of(detail::ceil_div(rows, kernel.rows_per_group), Items),
                 kernels::team<Items>::local_bytes, kernel, dependencies);
+}
+
+template <kernels::reduction Kind, class T>
+sycl::event reduce_rows(sycl::queue& queue, const view<const T, 3>& x, const view<T, 2>& out,
+                        const std::vector<sycl::event>& dependencies) {
+  const team_shape shape = detail::choose_team_shape(queue, x.extent[2], detail::has_neighbours(x));
+  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items>() {
+    return launch_rows<Items>(queue, shape, kernels::row_reduce<T, Kind, W, Items>{x, out, 0}, dependencies);
+  });
+}
+
+/// `down_columns`: the rows of x are neighbours in memory, so that the reduction goes down the columns of its
+/// transpose.
+template <kernels::reduction Kind, class T>
+sycl::event reduce(sycl::queue& queue, const view<const T, 3>& x, const view<T, 2>& out, bool down_columns,
+                   const std::vector<sycl::event>& dependencies) {
+  if (!down_columns) return reduce_rows<Kind>(queue, x, out, dependencies);
+  const team_shape shape = detail::choose_team_shape(queue, x.extent[2], true);
+  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items>() {
+    using kernel_type = kernels::column_reduce<T, Kind, W, Items>;
+    const std::int64_t groups = x.extent[0] * kernel_type::strips(x.extent[1]);
+    return launch(queue, detail::groups_of(groups, Items), kernel_type::local_bytes, kernel_type{transposed(x), out},
+                  dependencies);
+  });
 }
 
 }  // namespace
@@ -101,20 +126,19 @@ sycl::event row_reduce(sycl::queue& queue, row_reduction reduction, std::type_id
   check::input("row_reduce", "x", x);
   check::output("row_reduce", "out", out);
   for (int d = 0; d < RowsRank; ++d) check::same_extent("row_reduce", "x", x, d, "out", out, d);
-  const team_shape shape = detail::choose_team_shape(queue, x.extent[RowsRank], detail::has_neighbours(x));
-  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items>() {
-    const auto run = [&]<kernels::reduction Kind>() {
-      const kernels::row_reduce<T, Kind, W, Items> kernel{detail::with_rank<3>(x), detail::with_rank<2>(out), 0};
-      return launch_rows<Items>(queue, shape, kernel, dependencies);
-    };
-    switch (reduction) {
-      case row_reduction::sum: return run.template operator()<kernels::reduction::sum>();
-      case row_reduction::maximum: return run.template operator()<kernels::reduction::maximum>();
-      case row_reduction::sum_of_squares: return run.template operator()<kernels::reduction::sum_of_squares>();
-      case row_reduction::norm: break;
-    }
-    return run.template operator()<kernels::reduction::norm>();
-  });
+  const view<const T, 3> matrices = detail::with_rank<3>(x);
+  const view<T, 2> results = detail::with_rank<2>(out);
+  const bool down_columns = !detail::has_neighbours(x) && x.stride[RowsRank - 1] == 1;
+  switch (reduction) {
+    case row_reduction::sum:
+      return reduce<kernels::reduction::sum>(queue, matrices, results, down_columns, dependencies);
+    case row_reduction::maximum:
+      return reduce<kernels::reduction::maximum>(queue, matrices, results, down_columns, dependencies);
+    case row_reduction::sum_of_squares:
+      return reduce<kernels::reduction::sum_of_squares>(queue, matrices, results, down_columns, dependencies);
+    case row_reduction::norm: break;
+  }
+  return reduce_rows<kernels::reduction::norm>(queue, matrices, results, dependencies);
 }
 
 using events = std::vector<sycl::event>;

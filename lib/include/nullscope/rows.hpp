@@ -53,7 +53,7 @@ enum class row_reduction {
   norm,            ///< the Euclidean norm, right wherever it can be represented
 };
 
-/// out = reduction of x along each row.
+/// out = reduction of x along each row. To go down the columns, pass `transposed(x)`; that is as fast, but for `norm`.
 ///   x    (..., rows, columns)
 ///   out  (..., rows)
 template <class T, int RowsRank>
