@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <nullscope/launch.hpp>
 #include <nullscope/svd.hpp>
 
@@ -61,10 +62,15 @@ svd_algorithm choose(const sycl::queue& queue, const detail::svd_problem<T>& pro
   const auto rounds = [&](std::int64_t work) { return (work + device.compute_units - 1) / device.compute_units; };
   const std::int64_t pack_rounds = rounds((problem.batch() + lanes - 1) / lanes);
   if (has_lapack) {
-    // A full pack is `gain` times as fast as gesdd on the same matrices, as measured; one that is not full costs the
-    // same.
-    const double n = static_cast<double>(problem.n());
-    const double gain = std::clamp(n <= 128 ? 3.5 - n / 64 : 1.5 - (n - 128) / 256, 0.5, 3.5);
+    // A full pack is `gain` times as fast as gesdd on the same matrices, as measured (f32 with vectors: 6, 4.9, 2.5,
+    // 0.9 at n = 32, 64, 128, 256; f64: 4.1, 2.8, 1.7, 0.7; values only: twice that and more). One that is not full
+    // costs the same.
+    const bool has_vectors = problem.u_columns > 0;
+    const double size = 128 / static_cast<double>(problem.n());
+    const double gain = std::min(6.0, has_vectors ? 2.3 * std::pow(size, 1.2) : 4 * std::pow(size, 0.7)) *
+                        (sizeof(T) == 8 ? (has_vectors ? 0.7 : 0.5) : 1.0);
+    if (problem.u_columns > std::max<std::int64_t>(512, problem.n()))
+      return svd_algorithm::lapack;  // m x m a lane is much
     const double pack_cost = static_cast<double>(pack_rounds * lanes) / gain;
     return pack_cost <= static_cast<double>(rounds(problem.batch())) ? svd_algorithm::bidiagonal
                                                                      : svd_algorithm::lapack;

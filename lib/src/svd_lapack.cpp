@@ -119,11 +119,12 @@ sycl::event lapack_path<T>::run(sycl::queue& queue, const svd_problem<T>& proble
     handler.host_task([=] {
       std::atomic<std::int64_t> next = 0;
       const auto work = [&](std::int64_t thread) {
-        // many matrices: one a thread; one matrix: oneMKL's own threads
-        const int before = threads > 1 ? mkl_set_num_threads_local(1) : 0;
+        // many matrices: one a thread; one large matrix: oneMKL's own threads
+        const bool is_alone = threads > 1 || problem.n() < 256;
+        const int before = is_alone ? mkl_set_num_threads_local(1) : 0;
         std::byte* const memory = static_cast<std::byte*>(scratch) + thread * space.size;
         for (std::int64_t b = next++; b < problem.batch(); b = next++) decompose(problem, space, memory, b);
-        if (threads > 1) mkl_set_num_threads_local(before);
+        if (is_alone) mkl_set_num_threads_local(before);
       };
       std::vector<std::jthread> others;
       for (std::int64_t thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
