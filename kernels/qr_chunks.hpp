@@ -161,15 +161,30 @@ struct qr_chunks {
     store_rows(team, slot, to, matrix, 0, steps);
   }
 
-  /// scale[c] = a power of two that brings the largest entry of column c into [1, 2); 1 for zero columns.
+  /// scale[c] = a power of two that brings the largest entry of column c into [1, 2); 1 for zero columns. Several packs
+  /// at a time, so that memory is read in the order of its rows.
   void find_scale(const qr_team<T, W>& team, const view<const T, 3>& from, std::int64_t matrix, T* scale) const {
-    team.for_owned(0, layout.stride(), [&](std::int64_t column) {
-      pack<T, W> largest_of(T(0));
-      for (std::int64_t i = 0; i < from.extent[1]; ++i) {
-        largest_of = max(largest_of, abs(load_columns(from, matrix, i, column)));
+    constexpr int tile = W == 1 ? 1 : qr_team<T, W>::tile_packs;
+    std::int64_t column = 0;
+    for (; column + tile * W <= layout.stride(); column += tile * W)
+      find_scale_of<tile>(team, from, matrix, column, scale);
+    for (; column < layout.stride(); column += W) find_scale_of<1>(team, from, matrix, column, scale);
+  }
+
+  template <int Packs>
+  void find_scale_of(const qr_team<T, W>& team, const view<const T, 3>& from, std::int64_t matrix, std::int64_t column,
+                     T* scale) const {
+    if (!team.owns(column)) return;
+    pack<T, W> largest_of[Packs];
+    for (int p = 0; p < Packs; ++p) largest_of[p] = pack<T, W>(T(0));
+    for (std::int64_t i = 0; i < from.extent[1]; ++i) {
+      for (int p = 0; p < Packs; ++p) {
+        largest_of[p] = max(largest_of[p], abs(load_columns(from, matrix, i, column + p * W)));
       }
-      for (int lane = 0; lane < W; ++lane) scale[column + lane] = to_about_one(largest_of[lane]);
-    });
+    }
+    for (int p = 0; p < Packs; ++p) {
+      for (int lane = 0; lane < W; ++lane) scale[column + p * W + lane] = to_about_one(largest_of[p][lane]);
+    }
   }
 
   static T to_about_one(T x) {

@@ -47,30 +47,53 @@ struct qr_team {
   template <int P, bool Extract, class Next>
   static void sweep_tile(T* rows, std::int64_t stride, std::int64_t count, const T* reflector, Next next,
                          std::int64_t lead, const T* w, T* g) {
-    pack<T, W> update[P], even[P], odd[P];  // two sums, since one fma must wait for the last
+    constexpr int unroll = W == 1   ? 1
+                           : P == 1 ? 4
+                                    : 2;  // rows at a time, each with sums of its own: an fma waits for the last
+    pack<T, W> update[P], sums[unroll][P];
     for (int p = 0; p < P; ++p) {
       update[p] = load<W>(w + p * W);
-      even[p] = odd[p] = pack<T, W>(T(0));
+      for (int u = 0; u < unroll; ++u) sums[u][p] = pack<T, W>(T(0));
     }
-    const auto one_row = [&](std::int64_t i, pack<T, W>(&sums)[P]) {
-      T* row = rows + i * stride;
-      const pack<T, W> factor(reflector[i]);
-      pack<T, W> updated[P];
-      for (int p = 0; p < P; ++p) {
-        updated[p] = fma(factor, update[p], load<W>(row + p * W));
-        store(row + p * W, updated[p]);
-      }
-      if constexpr (Extract) next[i] = row[lead];
-      const pack<T, W> weight(next[i]);
-      for (int p = 0; p < P; ++p) sums[p] = fma(weight, updated[p], sums[p]);
-    };
     std::int64_t i = 0;
-    for (; i + 1 < count; i += 2) {
-      one_row(i, even);
-      one_row(i + 1, odd);
+    for (; i + unroll <= count; i += unroll) {
+      sweep_rows<P, unroll, Extract>(rows + i * stride, stride, reflector + i, next + i, lead, update, sums);
     }
-    if (i < count) one_row(i, even);
-    for (int p = 0; p < P; ++p) store(g + p * W, even[p] + odd[p]);
+    for (; i < count; ++i) {
+      sweep_rows<P, 1, Extract>(rows + i * stride, stride, reflector + i, next + i, lead, update, sums);
+    }
+    for (int p = 0; p < P; ++p) {
+      for (int u = 1; u < unroll; ++u) sums[0][p] += sums[u][p];
+      store(g + p * W, sums[0][p]);
+    }
+  }
+
+  /// The same for Rows rows: all are updated before the first is read again.
+  template <int P, int Rows, bool Extract, class Next, int Sums>
+  static void sweep_rows(T* rows, std::int64_t stride, const T* reflector, Next next, std::int64_t lead,
+                         const pack<T, W> (&update)[P], pack<T, W> (&sums)[Sums][P]) {
+    pack<T, W> updated[Rows][P];
+#pragma unroll
+    for (int u = 0; u < Rows; ++u) {
+      const pack<T, W> factor(reflector[u]);
+#pragma unroll
+      for (int p = 0; p < P; ++p) updated[u][p] = fma(factor, update[p], load<W>(rows + u * stride + p * W));
+    }
+#pragma unroll
+    for (int u = 0; u < Rows; ++u) {
+#pragma unroll
+      for (int p = 0; p < P; ++p) store(rows + u * stride + p * W, updated[u][p]);
+    }
+    if constexpr (Extract) {
+#pragma unroll
+      for (int u = 0; u < Rows; ++u) next[u] = rows[u * stride + lead];
+    }
+#pragma unroll
+    for (int u = 0; u < Rows; ++u) {
+      const pack<T, W> weight(next[u]);
+#pragma unroll
+      for (int p = 0; p < P; ++p) sums[u][p] = fma(weight, updated[u][p], sums[u][p]);
+    }
   }
 
   /// The tile that starts at column `begin` and holds 1 to tile_packs packs.
@@ -119,7 +142,7 @@ struct qr_team {
     const bool triangle = rows == nullptr;
     if (triangle) count = steps - 1;
     for_owned(0, stride, [&](std::int64_t i) { store(w + i, pack<T, W>(T(0))); });
-    for (std::int64_t i = id; i < count; i += size) v[i] = 0;
+    for_owned(0, count, [&](std::int64_t i) { store(v + i, pack<T, W>(T(0))); });
     sync();
     sweep_and_extract(triangle ? heads + stride : rows, stride, count, v, 0, stride);
     for (std::int64_t j = 0; j < steps; ++j) {
@@ -127,7 +150,7 @@ struct qr_team {
       T* below = triangle ? head + stride : rows;
       const T tau = reflect_head(head, j, stride, count);
       if (reflectors != nullptr) {
-        for (std::int64_t i = id; i < count; i += size) reflectors[j * reflector_stride + i] = v[i];
+        for_owned(0, count, [&](std::int64_t i) { store(reflectors + j * reflector_stride + i, load<W>(v + i)); });
         if (id == 0) taus[j] = tau;
       }
       if (j + 1 == steps) break;
@@ -157,7 +180,7 @@ struct qr_team {
       inverse = 1 / (alpha - beta);
     }
     sync();  // everybody has read alpha and g
-    for (std::int64_t i = id; i < count; i += size) v[i] = x[i] * inverse;
+    for_owned(0, count, [&](std::int64_t i) { store(v + i, load<W>(x + i) * pack<T, W>(inverse)); });
     const std::int64_t begin = (j + 1) / W * W;
     for_owned(begin, columns, [&](std::int64_t i) {
       const pack<T, W> row = load<W>(head + i);
