@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/safetensors.hpp>
 #include <nullscope/svd.hpp>
