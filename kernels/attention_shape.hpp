@@ -1,0 +1,73 @@
+/// What the attention kernels share: how a work-group is laid out, its local memory, and which keys a query sees.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <sycl/sycl.hpp>
+
+namespace nullscope::kernels {
+
+/// A work-group of Workers x Lanes work-items; each worker (its lanes together) computes tiles of Rows queries by
+/// Packs packs of W lanes a work-item, and walks along the keys in blocks of KeyBlock.
+template <int W, int Rows, int Packs, int Lanes, int Workers, int KeyBlock>
+struct attention_tile_shape {
+  static constexpr int width = W, rows = Rows, packs = Packs, lanes = Lanes, workers = Workers, key_block = KeyBlock;
+  static constexpr int work_items = Lanes * Workers;
+  static constexpr int pack_distance = W * Lanes;        // from one pack of a work-item to its next
+  static constexpr int columns = Packs * pack_distance;  // of a panel of keys or values
+  static constexpr int score_stride = KeyBlock + 16;     // off a power of two, which would collide in the cache
+  static_assert(KeyBlock % columns == 0);
+};
+
+/// Which keys a query sees: the first `length` of its batch entry, and with `causal` none after itself, the last query
+/// being the last key's.
+struct attention_visibility {
+  const std::int64_t* lengths;  // (batch); null: all keys
+  bool causal;
+  std::int64_t causal_shift;  // keys - queries
+
+  std::int64_t keys_of(std::int64_t batch, std::int64_t query, std::int64_t keys) const {
+    std::int64_t visible = lengths != nullptr ? std::min(lengths[batch], keys) : keys;
+    if (causal) visible = std::min(visible, query + causal_shift + 1);
+    return std::max<std::int64_t>(visible, 0);
+  }
+};
+
+/// The local memory of a work-group that takes `panels` panels of queries.
+template <class T, class Shape>
+struct attention_local {
+  std::int64_t dk, out_stride;
+  T* queries;        // (panels, dk, rows)
+  T* scores;         // (workers, rows, score_stride)
+  T* outs;           // (panels, rows, out_stride)
+  T* partial;        // (workers, rows, lanes)
+  T *sum, *squares;  // (panels * rows, lanes)
+  T* maximum;        // (panels * rows)
+
+  static std::int64_t padded_columns(std::int64_t columns) {
+    return (columns + Shape::columns - 1) / Shape::columns * Shape::columns;
+  }
+
+  attention_local(std::byte* local, std::int64_t panels, std::int64_t dk_, std::int64_t dv)
+      : dk(dk_), out_stride(padded_columns(dv)) {
+    scores = reinterpret_cast<T*>(local);
+    outs = scores + Shape::workers * Shape::rows * Shape::score_stride;
+    queries = outs + panels * Shape::rows * out_stride;
+    partial = queries + panels * dk * Shape::rows;
+    sum = partial + Shape::workers * Shape::rows * Shape::lanes;
+    squares = sum + panels * Shape::rows * Shape::lanes;
+    maximum = squares + panels * Shape::rows * Shape::lanes;
+  }
+
+  static std::int64_t bytes(std::int64_t panels, std::int64_t dk, std::int64_t dv) {
+    const std::int64_t of_worker = Shape::score_stride + Shape::lanes;
+    const std::int64_t of_row = padded_columns(dv) + dk + 2 * Shape::lanes + 1;
+    return static_cast<std::int64_t>(sizeof(T)) * Shape::rows * (Shape::workers * of_worker + panels * of_row);
+  }
+
+  T* query_panel(std::int64_t panel) const { return queries + panel * dk * Shape::rows; }
+  T* out_panel(std::int64_t panel) const { return outs + panel * Shape::rows * out_stride; }
+};
+
+}  // namespace nullscope::kernels

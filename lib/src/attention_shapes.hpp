@@ -1,0 +1,23 @@
+/// Which layout the attention kernels take on a device.
+#pragma once
+
+#include <nullscope/device.hpp>
+#include <optional>
+
+#include "attention_shape.hpp"
+
+namespace nullscope::detail {
+
+enum class attention_lanes { vectors, work_items };
+
+/// For tests: attention takes this layout from now on; nothing: by the device again.
+void force_attention_lanes(std::optional<attention_lanes> lanes);
+
+attention_lanes choose_attention_lanes(const sycl::device& device);
+
+// Template arguments: lanes of a pack, rows and packs of a tile, lanes and workers of a work-group, block of keys.
+template <class T>
+using attention_vectors = kernels::attention_tile_shape<64 / sizeof(T), 12, 2, 1, 1, 256>;
+using attention_work_items = kernels::attention_tile_shape<1, 4, 2, 16, 4, 64>;
+
+}  // namespace nullscope::detail
