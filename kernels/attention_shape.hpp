@@ -49,8 +49,8 @@ struct attention_local {
     return (columns + Shape::columns - 1) / Shape::columns * Shape::columns;
   }
 
-  attention_local(std::byte* local, std::int64_t panels, std::int64_t dk_, std::int64_t dv)
-      : dk(dk_), out_stride(padded_columns(dv)) {
+  attention_local(std::byte* local, std::int64_t panels, std::int64_t key_width, std::int64_t dv)
+      : dk(key_width), out_stride(padded_columns(dv)) {
     scores = reinterpret_cast<T*>(local);
     outs = scores + Shape::workers * Shape::rows * Shape::score_stride;
     queries = outs + panels * Shape::rows * out_stride;
