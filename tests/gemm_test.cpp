@@ -1,6 +1,9 @@
+#include <fmt/format.h>
+
 #include <nullscope/gemm.hpp>
 #include <nullscope/launch.hpp>
 
+#include "gemm_joint_matrix_plan.hpp"
 #include "gemm_paths.hpp"
 #include "support.hpp"
 
@@ -73,11 +76,16 @@ class gemm_test : public device_test {
  protected:
   template <class In, class T>
   sycl::event multiply_by(way by, T alpha, view<const In, 3> a, view<const In, 3> b, T beta, view<T, 3> c) {
-    switch (by) {
-      case way::automatic: return gemm(queue_, alpha, a, b, beta, c);
-      case way::onemkl: return gemm(queue_, alpha, a, b, beta, c, {}, {gemm_path::onemkl});
-      case way::own: return gemm(queue_, alpha, a, b, beta, c, {}, {gemm_path::own});
-      default: break;
+    if (by == way::automatic || by == way::onemkl || by == way::own) {
+      const gemm_options options{by == way::onemkl ? gemm_path::onemkl
+                                 : by == way::own  ? gemm_path::own
+                                                   : gemm_path::automatic};
+      if constexpr (std::is_same_v<In, bfloat16>) {
+        scratchpad_ = tensor<std::byte>(queue_, {gemm_scratchpad_size(queue_, a, b, c, options)});
+        return gemm(queue_, alpha, a, b, beta, c, scratchpad(), {}, options);
+      } else {
+        return gemm(queue_, alpha, a, b, beta, c, {}, options);
+      }
     }
     const auto lanes = by == way::vectors_512   ? detail::gemm_lanes::vectors_512
                        : by == way::vectors_256 ? detail::gemm_lanes::vectors_256
@@ -146,6 +154,7 @@ class gemm_test : public device_test {
   void check_ways(const problem& p) {
     for (const way by : {way::vectors_512, way::vectors_256, way::work_items}) check<In, T>(by, p);
     check<In, T>(way::automatic, p);
+    check<In, T>(way::own, p);
   }
 
   void check_types(const problem& p) {
@@ -153,6 +162,9 @@ class gemm_test : public device_test {
     if (has_fp64()) check_ways<double, double>(p);
     check_ways<bfloat16, float>(p);
   }
+
+  std::span<std::byte> scratchpad() { return {scratchpad_.data(), static_cast<std::size_t>(scratchpad_.size())}; }
+  tensor<std::byte> scratchpad_;
 
   bool has_onemkl() const { return detail::onemkl_serves(GetParam()); }
 };
@@ -368,6 +380,32 @@ TEST_P(gemm_test, says_when_onemkl_cannot_take_the_operands) {
   } else {
     EXPECT_NE(message_of<unsupported_device>(call).find("oneMKL does not serve"), std::string::npos);
   }
+}
+
+TEST_P(gemm_test, asks_for_the_scratchpad_that_a_matrix_engine_needs) {
+  tensor<bfloat16> x(queue_, {1000}, std::vector<bfloat16>(1000, bfloat16(1.0f)));
+  tensor<float> c(queue_, {2, 3, 5});
+  const auto a = contiguous<const bfloat16>(x.data(), 2, 3, 4), b = contiguous<const bfloat16>(x.data(), 2, 4, 5);
+  const gemm_options own{gemm_path::own};
+  const std::int64_t size = gemm_scratchpad_size(queue_, a, b, c.as<3>(), own);
+  EXPECT_EQ(size > 0, detail::gemm_joint_matrix_serves(properties(GetParam())));
+  const auto without_memory = [](auto x) { return x.data = nullptr, x; };
+  EXPECT_EQ(gemm_scratchpad_size(queue_, without_memory(a), without_memory(b), without_memory(c.as<3>()), own), size);
+  EXPECT_EQ(gemm_scratchpad_size(queue_, contiguous<const bfloat16>(nullptr, 2, 3, 0),
+                                 contiguous<const bfloat16>(nullptr, 2, 0, 5), c.as<3>(), own),
+            0);
+  EXPECT_NE(
+      message_of<invalid_argument>([&] { gemm_scratchpad_size(queue_, a, a, c.as<3>(), own); }).find("of b (2, 3"),
+      std::string::npos);
+  if (size == 0) return;
+  tensor<std::byte> memory(queue_, {size});
+  const auto run = [&](std::int64_t bytes) {
+    gemm(queue_, 1, a, b, 0, c.as<3>(), {memory.data(), static_cast<std::size_t>(bytes)}, {}, own).wait();
+  };
+  EXPECT_EQ(message_of<invalid_argument>([&] { run(size - 1); }),
+            fmt::format("gemm: the scratchpad holds {} elements, {} are needed", size - 1, size));
+  run(size);
+  EXPECT_EQ(c.to_host(), std::vector<float>(30, 4));
 }
 
 TEST_P(gemm_test, multiplies_tensors) {

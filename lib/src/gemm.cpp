@@ -1,7 +1,9 @@
 #include <nullscope/gemm.hpp>
 #include <nullscope/launch.hpp>
+#include <type_traits>
 
 #include "checks.hpp"
+#include "gemm_joint_matrix_plan.hpp"
 #include "gemm_paths.hpp"
 
 namespace nullscope {
@@ -10,11 +12,7 @@ namespace {
 constexpr const char* name = "gemm";
 
 template <class In, class T>
-void validate(const sycl::queue& queue, const detail::gemm_call<In, T>& call) {
-  check::device_type<T>(name, queue);
-  check::input(name, "a", call.a);
-  check::input(name, "b", call.b);
-  check::output(name, "c", call.c);
+void validate_shapes(const detail::gemm_call<In, T>& call) {
   check::same_extent(name, "a", call.a, 1, "c", call.c, 1);
   check::same_extent(name, "b", call.b, 2, "c", call.c, 2);
   check::same_extent(name, "a", call.a, 2, "b", call.b, 1);
@@ -29,34 +27,62 @@ void repeat(view<const T, 3>& x, std::int64_t batch) {
   x.extent[0] = batch;
 }
 
+enum class route { onemkl, joint_matrix, tiled };
+
+/// The way that a product of these shapes and strides takes. Throws if the caller asked for one that is closed.
 template <class In, class T>
-bool takes_onemkl(const sycl::queue& queue, const detail::gemm_call<In, T>& call, gemm_path path) {
-  if (path == gemm_path::own) return false;
-  const bool is_served = detail::onemkl_serves(queue.get_device());
-  const bool can_express = is_served && detail::onemkl_can_express(call);
-  if (path == gemm_path::onemkl && !is_served) {
-    throw unsupported_device(
-        fmt::format("{}: oneMKL does not serve {} in this build", name, properties(queue.get_device()).name));
+route choose_route(const sycl::queue& queue, const detail::gemm_call<In, T>& call, gemm_path path) {
+  const device_properties& device = properties(queue.get_device());
+  if (path != gemm_path::own) {
+    const bool is_served = detail::onemkl_serves(queue.get_device());
+    if (is_served && detail::onemkl_can_express(call)) return route::onemkl;
+    if (path == gemm_path::onemkl && !is_served) {
+      throw unsupported_device(fmt::format("{}: oneMKL does not serve {} in this build", name, device.name));
+    }
+    if (path == gemm_path::onemkl) {
+      throw invalid_argument(fmt::format("{}: oneMKL needs unit stride in one direction of each matrix; got {}, {}, {}",
+                                         name, check::describe("a", call.a), check::describe("b", call.b),
+                                         check::describe("c", call.c)));
+    }
   }
-  if (path == gemm_path::onemkl && !can_express) {
-    throw invalid_argument(fmt::format("{}: oneMKL needs unit stride in one direction of each matrix; got {}, {}, {}",
-                                       name, check::describe("a", call.a), check::describe("b", call.b),
-                                       check::describe("c", call.c)));
-  }
-  return can_express;
+  if (std::is_same_v<In, bfloat16> && detail::gemm_joint_matrix_serves(device)) return route::joint_matrix;
+  return route::tiled;
 }
 
 template <class In, class T>
-sycl::event run(sycl::queue& queue, detail::gemm_call<In, T> call, const std::vector<sycl::event>& dependencies,
-                const gemm_options& options) {
-  validate(queue, call);
-  const bool with_onemkl = takes_onemkl(queue, call, options.path);
+std::int64_t scratchpad_size(const sycl::queue& queue, const detail::gemm_call<In, T>& call, route way) {
+  if constexpr (std::is_same_v<In, bfloat16>) {
+    if (way == route::joint_matrix && !call.c.empty() && call.a.extent[2] > 0) {
+      return detail::gemm_joint_matrix_scratchpad_size(properties(queue.get_device()), call.a, call.b);
+    }
+  }
+  return 0;
+}
+
+template <class In, class T>
+sycl::event run(sycl::queue& queue, detail::gemm_call<In, T> call, std::span<std::byte> scratchpad,
+                const std::vector<sycl::event>& dependencies, const gemm_options& options) {
+  check::device_type<T>(name, queue);
+  check::input(name, "a", call.a);
+  check::input(name, "b", call.b);
+  check::output(name, "c", call.c);
+  validate_shapes(call);
+  const route way = choose_route(queue, call, options.path);
   repeat(call.a, call.c.extent[0]);
   repeat(call.b, call.c.extent[0]);
+  check::scratchpad(name, scratchpad, scratchpad_size(queue, call, way));
+
   if (call.c.empty()) return join(queue, dependencies);
-  const bool reads_factors = call.alpha != T(0) && call.a.extent[2] > 0;
-  if (with_onemkl && reads_factors) return detail::gemm_onemkl(queue, call, dependencies);
-  if (!reads_factors) call.a.extent[2] = call.b.extent[1] = 0;
+  if (call.alpha == T(0) || call.a.extent[2] == 0) {  // beta c: the tiled kernel without a step along k
+    call.a.extent[2] = call.b.extent[1] = 0;
+    return detail::gemm_tiled(queue, call, detail::preferred_gemm_lanes(queue.get_device()), dependencies);
+  }
+  if (way == route::onemkl) return detail::gemm_onemkl(queue, call, dependencies);
+  if constexpr (std::is_same_v<In, bfloat16>) {
+    if (way == route::joint_matrix) {
+      return detail::gemm_joint_matrix(queue, call.alpha, call.a, call.b, call.beta, call.c, scratchpad, dependencies);
+    }
+  }
   return detail::gemm_tiled(queue, call, detail::preferred_gemm_lanes(queue.get_device()), dependencies);
 }
 
@@ -75,17 +101,29 @@ view<const T, 3> as_batch(const char* operand, const tensor<T>& x) {
 
 sycl::event gemm(sycl::queue& queue, float alpha, view<const float, 3> a, view<const float, 3> b, float beta,
                  view<float, 3> c, const std::vector<sycl::event>& dependencies, const gemm_options& options) {
-  return run(queue, detail::gemm_call<float, float>{alpha, a, b, beta, c}, dependencies, options);
+  return run(queue, detail::gemm_call<float, float>{alpha, a, b, beta, c}, {}, dependencies, options);
 }
 
 sycl::event gemm(sycl::queue& queue, double alpha, view<const double, 3> a, view<const double, 3> b, double beta,
                  view<double, 3> c, const std::vector<sycl::event>& dependencies, const gemm_options& options) {
-  return run(queue, detail::gemm_call<double, double>{alpha, a, b, beta, c}, dependencies, options);
+  return run(queue, detail::gemm_call<double, double>{alpha, a, b, beta, c}, {}, dependencies, options);
 }
 
 sycl::event gemm(sycl::queue& queue, float alpha, view<const bfloat16, 3> a, view<const bfloat16, 3> b, float beta,
-                 view<float, 3> c, const std::vector<sycl::event>& dependencies, const gemm_options& options) {
-  return run(queue, detail::gemm_call<bfloat16, float>{alpha, a, b, beta, c}, dependencies, options);
+                 view<float, 3> c, std::span<std::byte> scratchpad, const std::vector<sycl::event>& dependencies,
+                 const gemm_options& options) {
+  return run(queue, detail::gemm_call<bfloat16, float>{alpha, a, b, beta, c}, scratchpad, dependencies, options);
+}
+
+std::int64_t gemm_scratchpad_size(const sycl::queue& queue, const view<const bfloat16, 3>& a,
+                                  const view<const bfloat16, 3>& b, const view<float, 3>& c,
+                                  const gemm_options& options) {
+  detail::gemm_call<bfloat16, float> call{1, a, b, 0, c};
+  validate_shapes(call);
+  const route way = choose_route(queue, call, options.path);
+  repeat(call.a, c.extent[0]);
+  repeat(call.b, c.extent[0]);
+  return scratchpad_size(queue, call, way);
 }
 
 template <class T>
@@ -97,8 +135,12 @@ tensor<product_of<T>> multiply(sycl::queue& queue, const tensor<T>& a, const ten
   const std::int64_t m = a_batch.extent[1], n = b_batch.extent[2];
   const bool is_batch = a.shape().size() == 3 || b.shape().size() == 3;
   tensor<product> c(queue, is_batch ? std::vector{batch, m, n} : std::vector{m, n});
-  gemm(queue, product(1), a_batch, b_batch, product(0), contiguous(c.data(), batch, m, n), {}, options)
-      .wait_and_throw();
+  const detail::gemm_call<T, product> call{1, a_batch, b_batch, 0, contiguous(c.data(), batch, m, n)};
+  tensor<std::byte> scratchpad;
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    scratchpad = tensor<std::byte>(queue, {gemm_scratchpad_size(queue, a_batch, b_batch, call.c, options)});
+  }
+  run(queue, call, {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, {}, options).wait_and_throw();
   return c;
 }
 

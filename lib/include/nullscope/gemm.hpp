@@ -15,10 +15,12 @@
 /// agree, elements of c that share an address), unsupported_device (no 64-bit floating point).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nullscope/bfloat16.hpp>
 #include <nullscope/tensor.hpp>
 #include <nullscope/view.hpp>
+#include <span>
 #include <sycl/sycl.hpp>
 #include <type_traits>
 #include <vector>
@@ -43,9 +45,17 @@ sycl::event gemm(sycl::queue& queue, double alpha, view<const double, 3> a, view
                  view<double, 3> c, const std::vector<sycl::event>& dependencies = {},
                  const gemm_options& options = {});
 
-/// Factors in bfloat16, sums and c in float.
+/// Factors in bfloat16, sums and c in float, on the device's matrix engine if it has one. `scratchpad` is
+/// gemm_scratchpad_size bytes of USM memory, which the call may overwrite until its event is complete.
 sycl::event gemm(sycl::queue& queue, float alpha, view<const bfloat16, 3> a, view<const bfloat16, 3> b, float beta,
-                 view<float, 3> c, const std::vector<sycl::event>& dependencies = {}, const gemm_options& options = {});
+                 view<float, 3> c, std::span<std::byte> scratchpad, const std::vector<sycl::event>& dependencies = {},
+                 const gemm_options& options = {});
+
+/// Bytes of scratchpad for these operands: 0 where oneMKL multiplies or no matrix engine is there, otherwise about as
+/// many as a and b have. Throws as gemm does. Only extents and strides matter, so the pointers may be null.
+std::int64_t gemm_scratchpad_size(const sycl::queue& queue, const view<const bfloat16, 3>& a,
+                                  const view<const bfloat16, 3>& b, const view<float, 3>& c,
+                                  const gemm_options& options = {});
 
 /// What a product of T is summed in.
 template <class T>
