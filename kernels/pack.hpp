@@ -99,6 +99,15 @@ pack<T, W / 2> half(pack<T, W> x, std::integer_sequence<int, Lane...>) {
   }
 }
 
+template <class T, int W, int... Lane>
+pack<T, 2 * W> join(pack<T, W> low, pack<T, W> high, std::integer_sequence<int, Lane...>) {
+  if constexpr (W == 1) {
+    return pack<T, 2>::from(lanes_t<T, 2>{low.lanes, high.lanes});
+  } else {
+    return pack<T, 2 * W>::from(__builtin_shufflevector(low.lanes, high.lanes, Lane...));
+  }
+}
+
 }  // namespace detail
 
 /// The first and the second half of the lanes.
@@ -109,6 +118,12 @@ pack<T, W / 2> low(pack<T, W> x) {
 template <class T, int W>
 pack<T, W / 2> high(pack<T, W> x) {
   return detail::half<W / 2>(x, std::make_integer_sequence<int, W / 2>{});
+}
+
+/// The lanes of both, one after the other.
+template <class T, int W>
+pack<T, 2 * W> join(pack<T, W> low, pack<T, W> high) {
+  return detail::join(low, high, std::make_integer_sequence<int, 2 * W>{});
 }
 
 /// Combines all lanes with `combine(pack, pack)`, always in the same order: halves onto halves.
@@ -165,15 +180,20 @@ pack<float, W> load(const bfloat16* from) {
   }
 }
 
-/// The first `count` (0 to W) of W numbers; the other lanes get `fill`, and their memory is not touched.
+/// The first `count` (0 to W) of W numbers; the other lanes get `fill`, and their memory is not touched. By halves:
+/// log2(W) branches, where lane by lane takes W. (Vectors of the language have no masks; the compiler finds none
+/// either.)
 template <int W, class T, class Fill>
 auto load_tail(const T* from, std::int64_t count, Fill fill) {
   using number = number_of<T>;
-  pack<number, W> result(static_cast<number>(fill));
-  for (int lane = 0; lane < W; ++lane) {
-    if (lane < count) result.set(lane, static_cast<number>(from[lane]));
+  if constexpr (W == 1) {
+    return count > 0 ? load<1>(from) : pack<number, 1>(static_cast<number>(fill));
+  } else {
+    constexpr int half = W / 2;
+    if (count >= W) return load<W>(from);
+    if (count >= half) return join(load<half>(from), load_tail<half>(from + half, count - half, fill));
+    return join(load_tail<half>(from, count, fill), pack<number, half>(static_cast<number>(fill)));
   }
-  return result;
 }
 
 template <class T, int W>
@@ -196,11 +216,21 @@ void store(bfloat16* to, pack<float, W> x) {
   }
 }
 
-/// Stores the first `count` (0 to W) lanes.
+/// Stores the first `count` (0 to W) lanes, by halves.
 template <class T, class Number, int W>
 void store_tail(T* to, pack<Number, W> x, std::int64_t count) {
-  for (int lane = 0; lane < W; ++lane) {
-    if (lane < count) to[lane] = static_cast<T>(x[lane]);
+  if constexpr (W == 1) {
+    if (count > 0) store(to, x);
+  } else {
+    constexpr int half = W / 2;
+    if (count >= W) {
+      store(to, x);
+    } else if (count >= half) {
+      store(to, low(x));
+      store_tail(to + half, high(x), count - half);
+    } else {
+      store_tail(to, low(x), count);
+    }
   }
 }
 

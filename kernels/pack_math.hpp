@@ -57,8 +57,8 @@ pack<T, W> exponent_from(lanes_t<integer_of<T>, W> bits) {
 
 }  // namespace detail
 
-/// e^x, within 1.1 units in the last place. -inf gives 0, +inf and overflow give +inf, underflow is gradual, NaN stays
-/// NaN.
+/// e^x, within 1.1 units in the last place (1.4 where fma is two instructions). -inf gives 0, +inf and overflow give
+/// +inf, underflow is gradual, NaN stays NaN.
 template <class T, int W>
 pack<T, W> exp(pack<T, W> x) {
   using constants = detail::exp_constants<T>;

@@ -35,7 +35,7 @@ sycl::event multiply(sycl::queue& queue, std::type_identity_t<view<const T, Rank
 
 /// Functions of one number. NaN gives NaN; infinities give the limit.
 enum class unary_function {
-  exp,        ///< within 1.1 units in the last place; underflow is gradual
+  exp,        ///< within 1.4 units in the last place; underflow is gradual
   relu,       ///< max(x, 0)
   gelu,       ///< x (1 + erf(x / sqrt(2))) / 2, accurate relative to the result
   gelu_tanh,  ///< x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
