@@ -47,6 +47,19 @@ double best_seconds(const std::function<void()>& call, double seconds, int least
   return best;
 }
 
+double typical_seconds(const std::function<void()>& call, double seconds) {
+  best_seconds(call, seconds / 2, 1);
+  std::vector<double> all;
+  const double begin = now();
+  while (all.size() < 3 || now() - begin < seconds) {
+    const double start = now();
+    call();
+    all.push_back(now() - start);
+  }
+  std::nth_element(all.begin(), all.begin() + all.size() / 2, all.end());
+  return all[all.size() / 2];
+}
+
 template <class T>
 fma_probe<T>::fma_probe(const sycl::queue& queue, std::int64_t rounds)
     : queue_(queue), rounds_(rounds), wide_(is_cpu(queue)) {
@@ -144,8 +157,8 @@ copy_probe::copy_probe(const sycl::queue& queue, std::int64_t bytes) : queue_(qu
   double seconds[2];
   for (const bool streaming : {false, true}) {
     streaming_ = streaming;
-    call();  // compiles
-    seconds[streaming] = best_seconds([this] { call(); }, 10e-3, 3);
+    call();  // compiles, the first time
+    seconds[streaming] = typical_seconds([this] { call(); }, 10e-3);
   }
   streaming_ = seconds[true] < seconds[false];
 }

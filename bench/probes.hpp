@@ -12,6 +12,9 @@ namespace nullscope::bench {
 /// Seconds of the fastest of some calls: `least_calls` of them, and more until `seconds` have passed.
 double best_seconds(const std::function<void()>& call, double seconds, int least_calls);
 
+/// Seconds of a typical call: the median of at least three that together take `seconds`, after others to warm up.
+double typical_seconds(const std::function<void()>& call, double seconds);
+
 /// Fused multiply-adds in registers: the highest rate of arithmetic in T (float or double).
 template <class T>
 class fma_probe {

@@ -25,10 +25,10 @@ struct ceilings {
 /// Measures the ceilings, each time anew, in some milliseconds: clock rates and neighbours change during a run, so a
 /// ceiling is measured next to what is compared with it.
 ///
-/// The peak is that of the workload's type; bf16 means the matrix engine, or f32 arithmetic on a device that has none.
-/// The bandwidth is that of a copy which touches as much memory as the workload: data that fit a cache are compared
-/// with a copy in that cache, not with main memory, of which they could reach more than all. Below 4 MiB the launch,
-/// not the memory, would bound the copy, so no smaller copy is measured.
+/// The peak is the best of some calls, of the workload's type; bf16 means the matrix engine, or f32 arithmetic on a
+/// device that has none. The bandwidth is that of a copy which touches as much memory as the workload: data that fit a
+/// cache are compared with a copy in that cache, not with main memory, of which they could reach more than all. Below 4
+/// MiB the launch, not the memory, would bound the copy, so no smaller copy is measured.
 class roofline {
  public:
   static constexpr std::int64_t smallest_footprint = std::int64_t{4} << 20;
