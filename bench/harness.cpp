@@ -100,7 +100,7 @@ class running_comparison {
 
   void time(benchmark::State& state, std::size_t path) {
     const workload& work = of_.work();
-    if (now() - measured_at_ > 0.1) {
+    if (now() - measured_at_ > 0.25) {
       reach_ = limits_.sample(work);
       measured_at_ = now();
     }

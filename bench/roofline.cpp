@@ -8,8 +8,7 @@ namespace nullscope::bench {
 namespace {
 
 constexpr double peak_call_seconds = 2e-3;
-constexpr double peak_sample_seconds = 6e-3;
-constexpr double copy_sample_seconds = 15e-3;
+constexpr double sample_seconds = 15e-3;
 
 }  // namespace
 
@@ -41,7 +40,7 @@ double roofline::peak_flops(const std::string& type) {
     }
     entry = peaks_.emplace(type, std::move(probe)).first;
   }
-  return entry->second.flops / best_seconds(entry->second.call, peak_sample_seconds, 3);
+  return entry->second.flops / typical_seconds(entry->second.call, sample_seconds);
 }
 
 double roofline::bandwidth(double footprint) {
@@ -51,7 +50,7 @@ double roofline::bandwidth(double footprint) {
     copy_ = std::make_unique<copy_probe>(queue_, bytes);
     copy_footprint_ = bytes;
   }
-  return copy_->bytes() / typical_seconds([&] { copy_->call(); }, copy_sample_seconds);
+  return copy_->bytes() / typical_seconds([&] { copy_->call(); }, sample_seconds);
 }
 
 ceilings roofline::sample(const workload& work) {

@@ -22,10 +22,12 @@ struct ceilings {
   double least_seconds(const workload& work) const;
 };
 
-/// Measures the ceilings, each time anew, in some milliseconds: clock rates and neighbours change during a run, so a
-/// ceiling is measured next to what is compared with it.
+/// Measures the ceilings, each time anew: clock rates and neighbours change during a run, so a ceiling is measured next
+/// to what is compared with it, and like it: what a call typically takes when many follow each other. The best call
+/// would be no ceiling that anything reaches: a matrix engine was seen to run twice as fast for two milliseconds as for
+/// fifty.
 ///
-/// The peak is the best of some calls, of the workload's type; bf16 means the matrix engine, or f32 arithmetic on a
+/// The peak is that of the workload's type; bf16 means the matrix engine, or f32 arithmetic on a
 /// device that has none. The bandwidth is that of a copy which touches as much memory as the workload: data that fit a
 /// cache are compared with a copy in that cache, not with main memory, of which they could reach more than all. Below 4
 /// MiB the launch, not the memory, would bound the copy, so no smaller copy is measured.
