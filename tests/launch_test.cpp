@@ -1,4 +1,3 @@
-#include <chrono>
 #include <nullscope/launch.hpp>
 #include <nullscope/tensor.hpp>
 #include <thread>
@@ -159,10 +158,12 @@ TEST_P(launch_test, many_threads_share_one_compilation) {
 
 TEST_P(launch_test, warm_up_compiles_ahead_of_use) {
   warm_up<iota<-1, false>, iota<-2, false>, number_cells>(queue_);
-  const auto start = std::chrono::steady_clock::now();
+#ifndef NULLSCOPE_SINGLE_SOURCE
+  add_kernel_headers({{"test_kernels.hpp", "#error nothing more is compiled"}});
+#endif
   EXPECT_EQ((run_iota<-1, false>())[0], -1);
   EXPECT_EQ((run_iota<-2, false>())[0], -2);
-  SUCCEED() << std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() << " s";
+  SetUpTestSuite();  // the true headers again
 }
 
 #ifndef NULLSCOPE_SINGLE_SOURCE

@@ -8,8 +8,8 @@
 ///
 /// beta = 0 overwrites c without reading it (NaN in c vanishes); alpha = 0 or k = 0 gives beta c without reading a and
 /// b. Otherwise NaN and infinity spread as in the formula. Sums are taken in the type of c, in an order that depends on
-/// shapes, strides and device alone: the same input gives the same bits. Cost 2 batch m n k operations; no scratchpad
-/// is needed.
+/// shapes, strides and device alone: the same input gives the same bits. Cost 2 batch m n k operations; only
+/// bfloat16 factors may need a scratchpad.
 ///
 /// Throws, before anything is launched: invalid_argument (null pointer, negative extent or stride, extents that do not
 /// agree, elements of c that share an address), unsupported_device (no 64-bit floating point).
