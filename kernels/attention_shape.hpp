@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <sycl/sycl.hpp>
 
+#include "pack.hpp"
+
 namespace nullscope::kernels {
 
 /// A work-group of Workers x Lanes work-items; each worker (its lanes together) computes tiles of Rows queries by
@@ -32,7 +34,25 @@ struct attention_visibility {
     if (causal) visible = std::min(visible, query + causal_shift + 1);
     return std::max<std::int64_t>(visible, 0);
   }
+
+  /// The first query that may see this key.
+  std::int64_t first_query_of(std::int64_t key) const {
+    return causal ? std::max<std::int64_t>(key - causal_shift, 0) : 0;
+  }
 };
+
+/// x in the first `count` lanes (none if it is negative), 0 in the others.
+template <class T, int W>
+pack<T, W> first_lanes_of(pack<T, W> x, std::int64_t count) {
+  if constexpr (W == 1) {
+    return count > 0 ? x : pack<T, 1>(T(0));
+  } else {
+    pack<T, W> number;  // of the lane, to compare with
+    for (int l = 0; l < W; ++l) number.set(l, static_cast<T>(l));
+    const T limit = static_cast<T>(std::clamp<std::int64_t>(count, 0, W));
+    return where_less(number, pack<T, W>(limit), x, pack<T, W>(T(0)));
+  }
+}
 
 /// The local memory of a work-group that takes `panels` panels of queries.
 template <class T, class Shape>

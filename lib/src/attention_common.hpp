@@ -1,0 +1,126 @@
+/// What the functions of attention share on the host: checks, the layout of the scratchpad, panels.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <nullscope/attention.hpp>
+#include <nullscope/launch.hpp>
+#include <string_view>
+#include <vector>
+
+#include "attention_shapes.hpp"
+#include "checks.hpp"
+#include "pack_panels.hpp"
+#include "team_shape.hpp"
+
+namespace nullscope::detail {
+
+constexpr std::int64_t largest_head = 512;
+
+template <class T>
+void check_head_size(std::string_view function, std::string_view operand, const view<T, 4>& x) {
+  if (x.extent[3] > largest_head) check::fail(function, operand, x, "has heads of more than 512");
+}
+
+/// q (batch, heads, queries, dk) and k (batch, heads, keys, dk).
+template <class In>
+void check_queries_and_keys(std::string_view function, const view<const In, 4>& q, const view<const In, 4>& k) {
+  check::input(function, "q", q);
+  check::input(function, "k", k);
+  for (int d : {0, 1, 3}) check::same_extent(function, "q", q, d, "k", k, d);
+  check_head_size(function, "q", q);
+}
+
+/// x (batch, heads, queries), as q has them.
+template <class X, class In>
+void check_rows(std::string_view function, std::string_view operand, const view<X, 3>& x, const view<const In, 4>& q) {
+  for (int d : {0, 1, 2}) check::same_extent(function, operand, x, d, "q", q, d);
+}
+
+template <class In>
+void check_lengths(std::string_view function, const attention_options& options, const view<const In, 4>& q) {
+  if (options.lengths.data == nullptr) return;
+  check::input(function, "lengths", options.lengths);
+  check::same_extent(function, "lengths", options.lengths, 0, "q", q, 0);
+  if (options.lengths.extent[0] > 1 && options.lengths.stride[0] != 1) {
+    check::fail(function, "lengths", options.lengths, "is not contiguous");
+  }
+}
+
+inline double scale_of(const attention_options& options, std::int64_t dk) {
+  if (options.scale != 0) return options.scale;
+  return dk == 0 ? 1 : 1 / std::sqrt(static_cast<double>(dk));
+}
+
+inline kernels::attention_visibility visibility_of(const attention_options& options, std::int64_t queries,
+                                                   std::int64_t keys) {
+  return {options.lengths.data, options.causal, keys - queries};
+}
+
+/// Calls call.operator()<Shape>() with the layout for the queue's device.
+template <class T, class Call>
+auto with_attention_shape(const sycl::queue& queue, Call call) {
+  if (choose_attention_lanes(queue.get_device()) == attention_lanes::vectors) {
+    return call.template operator()<attention_vectors<T>>();
+  }
+  return call.template operator()<attention_work_items>();
+}
+
+/// Cuts a scratchpad into parts; with no memory behind it, it measures what they need.
+class scratchpad_parts {
+ public:
+  static constexpr std::int64_t alignment = 64;  // bytes, of each part
+
+  explicit scratchpad_parts(std::byte* memory = nullptr) : memory_(memory) {
+    first_ = static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(memory) & (alignment - 1));
+  }
+
+  template <class T>
+  T* take(std::int64_t count) {
+    const std::int64_t begin = used_;
+    used_ += ceil_div(count * static_cast<std::int64_t>(sizeof(T)), alignment) * alignment;
+    return memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + first_ + begin);
+  }
+
+  /// Of all parts so far, wherever the scratchpad begins.
+  std::int64_t bytes() const { return used_ + alignment; }
+
+ private:
+  std::byte* memory_;
+  std::int64_t first_, used_ = 0;
+};
+
+/// Numbers that x (batch, heads, rows, columns) takes in panels of `panel_columns`.
+template <class In>
+std::int64_t panel_numbers(const view<const In, 4>& x, std::int64_t panel_columns) {
+  return x.extent[0] * x.extent[1] * x.extent[2] * ceil_div(x.extent[3], panel_columns) * panel_columns;
+}
+
+/// x (batch, heads, rows, columns) -> panels of PanelColumns, which W divides; `Items` work-items a group.
+template <int W, int Items, int PanelColumns, class In, class T>
+sycl::event pack_into_panels(sycl::queue& queue, const view<const In, 4>& x, T* panels,
+                             const std::vector<sycl::event>& dependencies) {
+  static_assert(PanelColumns % W == 0);
+  using kernel = kernels::pack_panels<In, T, W, Items, PanelColumns>;
+  const std::int64_t groups =
+      x.extent[0] * x.extent[1] * ceil_div(x.extent[3], PanelColumns) * ceil_div(x.extent[2], kernel::rows_per_group);
+  return launch(queue, groups_of(groups, Items), 0, kernel{x, panels}, dependencies);
+}
+
+/// In panels of Shape::columns: values as they are, keys as columns.
+template <class Shape, class In, class T>
+sycl::event pack_wide(sycl::queue& queue, const view<const In, 4>& x, T* panels,
+                      const std::vector<sycl::event>& dependencies) {
+  return pack_into_panels<Shape::width, Shape::lanes, Shape::columns>(queue, x, panels, dependencies);
+}
+
+/// In panels of Shape::rows: queries as columns.
+template <class Shape, class In, class T>
+sycl::event pack_narrow(sycl::queue& queue, const view<const In, 4>& x, T* panels,
+                        const std::vector<sycl::event>& dependencies) {
+  constexpr int width = Shape::width == 1 ? 1 : 4;
+  return pack_into_panels<width, Shape::lanes, Shape::rows>(queue, x, panels, dependencies);
+}
+
+}  // namespace nullscope::detail
