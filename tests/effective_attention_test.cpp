@@ -1,0 +1,425 @@
+#include <fmt/format.h>
+
+#include <nullscope/effective_attention.hpp>
+#include <nullscope/svd.hpp>
+
+#include "attention_shapes.hpp"
+#include "support.hpp"
+#include "team_shape.hpp"
+
+namespace nullscope::test {
+namespace {
+
+constexpr double bound = 10;  // of a scaled residual
+
+struct head_shape {
+  std::int64_t heads, queries, keys, dk, dv, d;  // d = 0: no h
+  bool causal = false;
+  std::int64_t rank = -1;  // of v, by repeated rows; -1: full
+
+  std::string text() const {
+    return fmt::format("{} heads, {} queries, {} keys, dk {}, dv {}, d {}{}", heads, queries, keys, dk, dv, d,
+                       causal ? ", causal" : "");
+  }
+};
+
+template <class T>
+struct head_data {
+  std::vector<T> q, k, v, h;
+};
+
+template <class T>
+head_data<T> make_data(const head_shape& s, double spread = 2) {
+  head_data<T> data{random_numbers<T>(s.heads * s.queries * s.dk, 1), random_numbers<T>(s.heads * s.keys * s.dk, 2),
+                    random_numbers<T>(s.heads * s.keys * s.dv, 3), random_numbers<T>(s.heads * s.dv * s.d, 4)};
+  for (T& x : data.q) x *= static_cast<T>(spread);
+  if (s.rank < 0) return data;
+  for (std::int64_t i = 0; i < s.heads * s.keys; ++i) {  // each row of a head is a copy of one of its first `rank` rows
+    const std::int64_t from = i / s.keys * s.keys + i % s.keys % s.rank;
+    for (std::int64_t j = 0; j < s.dv; ++j) {
+      data.v[static_cast<std::size_t>(i * s.dv + j)] = data.v[static_cast<std::size_t>(from * s.dv + j)];
+    }
+  }
+  return data;
+}
+
+using matrix = std::vector<double>;
+
+/// What one head should give, by the formulas in double: dense A, the projector of the range of T, their product.
+struct reference {
+  matrix raw, effective, received_raw, received_effective;
+  std::int64_t rank;
+  double pearson, raw_norm, effective_norm, null_norm;
+};
+
+template <class T>
+matrix weights(const head_data<T>& data, const head_shape& s, std::int64_t head) {
+  matrix a(static_cast<std::size_t>(s.queries * s.keys), 0.0);
+  for (std::int64_t i = 0; i < s.queries; ++i) {
+    double total = 0;
+    double* row = a.data() + i * s.keys;
+    for (std::int64_t j = 0; j < s.keys; ++j) {
+      if (s.causal && j - s.keys > i - s.queries) continue;
+      double score = 0;
+      for (std::int64_t c = 0; c < s.dk; ++c) {
+        score += static_cast<double>(data.q[static_cast<std::size_t>((head * s.queries + i) * s.dk + c)]) *
+                 static_cast<double>(data.k[static_cast<std::size_t>((head * s.keys + j) * s.dk + c)]);
+      }
+      row[j] = std::exp(score / std::sqrt(static_cast<double>(s.dk)));
+      total += row[j];
+    }
+    if (total == 0) continue;
+    for (std::int64_t j = 0; j < s.keys; ++j) row[j] /= total;
+  }
+  return a;
+}
+
+/// Orthonormal vectors (each of `keys` entries) that span the columns of T = v h: Gram-Schmidt, twice, largest first.
+template <class T>
+std::vector<matrix> range(const head_data<T>& data, const head_shape& s, std::int64_t head) {
+  const std::int64_t width = s.d == 0 ? s.dv : s.d;
+  std::vector<matrix> columns(static_cast<std::size_t>(width), matrix(static_cast<std::size_t>(s.keys), 0.0));
+  for (std::int64_t i = 0; i < s.keys; ++i) {
+    for (std::int64_t c = 0; c < s.dv; ++c) {
+      const double value = static_cast<double>(data.v[static_cast<std::size_t>((head * s.keys + i) * s.dv + c)]);
+      for (std::int64_t j = 0; j < width; ++j) {
+        const double factor = s.d == 0
+                                  ? double(c == j)
+                                  : static_cast<double>(data.h[static_cast<std::size_t>((head * s.dv + c) * s.d + j)]);
+        columns[static_cast<std::size_t>(j)][static_cast<std::size_t>(i)] += value * factor;
+      }
+    }
+  }
+  const auto dot = [](const matrix& x, const matrix& y) {
+    double sum = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * y[i];
+    return sum;
+  };
+  std::vector<matrix> basis;
+  double largest = 0;
+  for (;;) {
+    std::size_t best = 0;
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      if (dot(columns[c], columns[c]) > dot(columns[best], columns[best])) best = c;
+    }
+    matrix next = columns[best];
+    const double length = std::sqrt(dot(next, next));
+    largest = std::max(largest, length);
+    if (length <= 1e-9 * largest || static_cast<std::int64_t>(basis.size()) == s.keys) return basis;
+    for (double& x : next) x /= length;
+    for (int pass = 0; pass < 2; ++pass) {
+      for (matrix& column : columns) {
+        const double along = dot(column, next);
+        for (std::size_t i = 0; i < next.size(); ++i) column[i] -= along * next[i];
+      }
+    }
+    basis.push_back(next);
+  }
+}
+
+double correlation(const matrix& x, const matrix& y) {
+  const double n = static_cast<double>(x.size());
+  double mean_x = 0, mean_y = 0, xx = 0, yy = 0, xy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    mean_x += x[i] / n;
+    mean_y += y[i] / n;
+  }
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xx += (x[i] - mean_x) * (x[i] - mean_x);
+    yy += (y[i] - mean_y) * (y[i] - mean_y);
+    xy += (x[i] - mean_x) * (y[i] - mean_y);
+  }
+  return xy / std::sqrt(xx * yy);
+}
+
+template <class T>
+reference make_reference(const head_data<T>& data, const head_shape& s, std::int64_t head) {
+  reference r;
+  r.raw = weights(data, s, head);
+  r.effective.assign(r.raw.size(), 0.0);
+  const std::vector<matrix> basis = range(data, s, head);
+  r.rank = static_cast<std::int64_t>(basis.size());
+  for (std::int64_t i = 0; i < s.queries; ++i) {
+    for (const matrix& u : basis) {
+      double along = 0;
+      for (std::int64_t j = 0; j < s.keys; ++j) {
+        along += r.raw[static_cast<std::size_t>(i * s.keys + j)] * u[static_cast<std::size_t>(j)];
+      }
+      for (std::int64_t j = 0; j < s.keys; ++j) {
+        r.effective[static_cast<std::size_t>(i * s.keys + j)] += along * u[static_cast<std::size_t>(j)];
+      }
+    }
+  }
+  const auto norm = [&](auto entry) {
+    double sum = 0;
+    for (std::size_t i = 0; i < r.raw.size(); ++i) sum += entry(i) * entry(i);
+    return std::sqrt(sum);
+  };
+  r.raw_norm = norm([&](std::size_t i) { return r.raw[i]; });
+  r.effective_norm = norm([&](std::size_t i) { return r.effective[i]; });
+  r.null_norm = norm([&](std::size_t i) { return r.raw[i] - r.effective[i]; });
+  r.pearson = correlation(r.raw, r.effective);
+  r.received_raw.assign(static_cast<std::size_t>(s.keys), 0.0);
+  r.received_effective = r.received_raw;
+  for (std::size_t i = 0; i < r.raw.size(); ++i) {
+    r.received_raw[i % static_cast<std::size_t>(s.keys)] += r.raw[i];
+    r.received_effective[i % static_cast<std::size_t>(s.keys)] += r.effective[i];
+  }
+  return r;
+}
+
+template <class T>
+effective_attention_tensors<T> compute(sycl::queue& queue, const head_data<T>& data, const head_shape& s) {
+  effective_attention_options options;
+  options.causal = s.causal;
+  const tensor<T> q(queue, {s.heads, s.queries, s.dk}, data.q), k(queue, {s.heads, s.keys, s.dk}, data.k),
+      v(queue, {s.heads, s.keys, s.dv}, data.v);
+  return effective_attention<T>(queue, q, k, v, s.d == 0 ? tensor<T>() : tensor<T>(queue, {s.heads, s.dv, s.d}, data.h),
+                                options);
+}
+
+/// Rows [head * count, (head + 1) * count) of a host copy.
+template <class T>
+std::vector<T> part_of(const std::vector<T>& all, std::int64_t head, std::int64_t count) {
+  return {all.begin() + head * count, all.begin() + (head + 1) * count};
+}
+
+template <class T>
+void check_shape(sycl::queue& queue, const head_shape& s) {
+  const head_data<T> data = make_data<T>(s);
+  const effective_attention_tensors<T> result = compute(queue, data, s);
+  const std::int64_t columns = std::min({s.keys, s.dv, s.d == 0 ? s.dv : s.d});
+  ASSERT_EQ(result.p.shape(), (std::vector<std::int64_t>{s.heads, s.queries, columns})) << s.text();
+  const std::vector<T> p = result.p.to_host(), u = result.u.to_host();
+  const std::vector<T> raw = result.received_raw.to_host(), effective = result.received_effective.to_host();
+  const double eps = static_cast<double>(std::numeric_limits<T>::epsilon());
+  for (std::int64_t head = 0; head < s.heads; ++head) {
+    const reference expected = make_reference(data, s, head);
+    const auto i = static_cast<std::size_t>(head);
+    EXPECT_EQ(result.rank[i], expected.rank) << s.text();
+    EXPECT_EQ(result.null_dimension[i], s.keys - expected.rank) << s.text();
+    std::vector<T> product(static_cast<std::size_t>(s.queries * s.keys), T(0));  // P U^T
+    for (std::int64_t row = 0; row < s.queries; ++row) {
+      for (std::int64_t key = 0; key < s.keys; ++key) {
+        for (std::int64_t c = 0; c < columns; ++c) {
+          product[static_cast<std::size_t>(row * s.keys + key)] +=
+              p[static_cast<std::size_t>((head * s.queries + row) * columns + c)] *
+              u[static_cast<std::size_t>((head * s.keys + key) * columns + c)];
+        }
+      }
+    }
+    // The basis of the range turns by eps * condition of T, so the residual is scaled by the smallest singular value.
+    const std::vector<T> values = part_of(result.s.to_host(), head, columns);
+    const double condition =
+        expected.rank == 0 ? 1 : static_cast<double>(values[0] / values[static_cast<std::size_t>(expected.rank) - 1]);
+    const double depth = condition * std::sqrt(static_cast<double>(s.keys + s.dk));
+    EXPECT_LT(scaled_residual(product, expected.effective, depth), bound) << s.text();
+    EXPECT_LT(scaled_residual(part_of(raw, head, s.keys), expected.received_raw, std::sqrt(double(s.keys + s.dk))),
+              bound)
+        << s.text();
+    EXPECT_LT(scaled_residual(part_of(effective, head, s.keys), expected.received_effective, depth), bound) << s.text();
+    const effective_attention_summary<T>& summary = result.summary[i];
+    EXPECT_NEAR(double(summary.raw_norm), expected.raw_norm, bound * eps * expected.raw_norm * 4) << s.text();
+    EXPECT_NEAR(double(summary.effective_norm), expected.effective_norm, bound * depth * eps * expected.raw_norm);
+    EXPECT_NEAR(std::pow(double(summary.null_norm), 2), std::pow(expected.null_norm, 2),
+                bound * depth * eps * std::pow(expected.raw_norm, 2))
+        << s.text();
+    if (s.queries * s.keys > 1) {
+      EXPECT_NEAR(double(summary.pearson), expected.pearson, bound * depth * eps) << s.text();
+    }
+  }
+}
+
+const std::vector<head_shape> shapes{
+    {1, 1, 2, 1, 1, 1},
+    {3, 7, 7, 5, 3, 9},
+    {2, 65, 65, 16, 8, 24},
+    {2, 33, 33, 16, 40, 64},           // more columns than tokens: the null space is {0}
+    {1, 300, 300, 64, 64, 96},         // more than one block of rows
+    {2, 50, 50, 8, 6, 0},              // no h
+    {2, 40, 40, 8, 6, 12, true},       // causal
+    {2, 30, 45, 8, 6, 12, true},       // more keys than queries
+    {2, 45, 30, 8, 6, 12, true},       // rows that see nothing
+    {2, 60, 60, 8, 10, 12, false, 3},  // rank-deficient values
+    {2, 60, 60, 8, 10, 4},             // narrow h
+};
+
+class effective_attention_test : public device_test {
+ protected:
+  ~effective_attention_test() override {
+    detail::force_attention_lanes(std::nullopt);
+    detail::force_team_shape(std::nullopt);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(devices, effective_attention_test, testing::ValuesIn(devices()), device_name);
+
+TEST_P(effective_attention_test, agrees_with_the_formulas_in_float) {
+  for (const head_shape& s : shapes) check_shape<float>(queue_, s);
+}
+
+TEST_P(effective_attention_test, agrees_with_the_formulas_in_double) {
+  if (!has_fp64()) GTEST_SKIP() << "no fp64";
+  for (const head_shape& s : shapes) check_shape<double>(queue_, s);
+}
+
+TEST_P(effective_attention_test, agrees_with_the_formulas_in_the_layout_of_gpus) {
+  detail::force_attention_lanes(detail::attention_lanes::work_items);
+  detail::force_team_shape(detail::team_shape::group_32);
+  for (const head_shape& s : {shapes[1], shapes[2], shapes[4]}) check_shape<float>(queue_, s);
+}
+
+TEST_P(effective_attention_test, correlates_attention_that_is_nearly_uniform) {
+  const head_shape s{2, 128, 128, 8, 4, 8};
+  const head_data<float> data = make_data<float>(s, 0.02);  // weights differ by a percent
+  const auto result = compute(queue_, data, s);
+  for (std::int64_t head = 0; head < s.heads; ++head) {
+    EXPECT_NEAR(result.summary[static_cast<std::size_t>(head)].pearson, make_reference(data, s, head).pearson, 1e-2);
+  }
+}
+
+TEST_P(effective_attention_test, has_no_correlation_where_nothing_varies) {
+  const head_shape one_token{1, 1, 1, 4, 4, 4}, uniform{1, 20, 20, 4, 4, 4};
+  EXPECT_TRUE(std::isnan(compute(queue_, make_data<float>(one_token), one_token).summary[0].pearson));
+  const auto result = compute(queue_, make_data<float>(uniform, 0), uniform);
+  EXPECT_TRUE(std::isnan(result.summary[0].pearson));
+  EXPECT_FLOAT_EQ(result.summary[0].raw_norm, 1);
+}
+
+TEST_P(effective_attention_test, correlation_is_one_where_the_null_space_is_empty) {
+  const head_shape s{2, 16, 16, 8, 32, 32};
+  for (const auto& summary : compute(queue_, make_data<float>(s), s).summary) {
+    EXPECT_NEAR(summary.pearson, 1, 1e-5);
+    EXPECT_LT(summary.null_norm, 1e-2 * summary.raw_norm);
+  }
+}
+
+TEST_P(effective_attention_test, gives_dense_parts_and_tiles_of_them) {
+  const head_shape s{2, 37, 37, 8, 5, 12, true};
+  const head_data<float> data = make_data<float>(s);
+  auto result = compute(queue_, data, s);
+  const tensor<float> q(queue_, {2, 37, 8}, data.q), k(queue_, {2, 37, 8}, data.k), v(queue_, {2, 37, 5}, data.v),
+      h(queue_, {2, 5, 12}, data.h);
+  const attention_heads<float> heads{q.as<3>(), k.as<3>(), v.as<3>(), h.as<3>()};
+  tensor<std::int64_t> rank(queue_, {2});
+  tensor<std::int32_t> status(queue_, {2});
+  const effective_attention_results<float> results{result.p.as<3>(), result.u.as<3>(), result.s.as<2>(),
+                                                   rank.as<1>(),     status.as<1>(),   result.log_sum_exp.as<2>()};
+  effective_attention_options options;
+  options.causal = true;
+  const auto part = [&](attention_matrix which, std::int64_t row, std::int64_t column, std::int64_t rows,
+                        std::int64_t columns) {
+    tensor<float> out(queue_, {2, rows, columns});
+    attention_part<float>(queue_, which, heads, results, row, column, out.as<3>(), options).wait_and_throw();
+    return out.to_host();
+  };
+  for (std::int64_t head = 0; head < 2; ++head) {
+    const reference expected = make_reference(data, s, head);
+    matrix rest = expected.raw;
+    for (std::size_t i = 0; i < rest.size(); ++i) rest[i] -= expected.effective[i];
+    const auto dense = [&](attention_matrix which) { return part_of(part(which, 0, 0, 37, 37), head, 37 * 37); };
+    EXPECT_LT(scaled_residual(dense(attention_matrix::raw), expected.raw, 8), bound);
+    EXPECT_LT(scaled_residual(dense(attention_matrix::effective), expected.effective, 100), bound);
+    EXPECT_LT(scaled_residual(dense(attention_matrix::null_part), rest, 100), bound);
+    const std::vector<float> whole = dense(attention_matrix::null_part),
+                             tile = part_of(part(attention_matrix::null_part, 11, 3, 7, 20), head, 7 * 20);
+    for (std::size_t i = 0; i < tile.size(); ++i) {
+      EXPECT_NEAR(tile[i], whole[(11 + i / 20) * 37 + 3 + i % 20], 1e-6);
+    }
+  }
+  tensor<float> beyond(queue_, {2, 7, 20});
+  EXPECT_NE(message_of<invalid_argument>([&] {
+              attention_part<float>(queue_, attention_matrix::raw, heads, results, 31, 3, beyond.as<3>(), options);
+            }).find("at (31, 3) goes beyond the matrix of 37 queries and 37 keys"),
+            std::string::npos);
+}
+
+TEST_P(effective_attention_test, keeps_padding_out) {
+  constexpr std::int64_t batch = 3, heads = 2, tokens = 40, dk = 8, dv = 5, d = 12;
+  const std::vector<std::int64_t> lengths{40, 17, 3};
+  auto q = random_numbers<float>(batch * heads * tokens * dk, 1),
+       k = random_numbers<float>(batch * heads * tokens * dk, 2),
+       v = random_numbers<float>(batch * heads * tokens * dv, 3);
+  for (std::int64_t row = 0; row < batch * heads * tokens; ++row) {  // padding is poison
+    if (row % tokens < lengths[static_cast<std::size_t>(row / tokens / heads)]) continue;
+    std::fill_n(q.begin() + row * dk, dk, NAN);
+    std::fill_n(k.begin() + row * dk, dk, NAN);
+    std::fill_n(v.begin() + row * dv, dv, NAN);
+  }
+  const auto h = random_numbers<float>(heads * dv * d, 4);
+  const tensor<float> h_device(queue_, {heads, dv, d}, h);
+  const auto padded =
+      effective_attention<float>(queue_, tensor<float>(queue_, {batch, heads, tokens, dk}, q),
+                                 tensor<float>(queue_, {batch, heads, tokens, dk}, k),
+                                 tensor<float>(queue_, {batch, heads, tokens, dv}, v), h_device, {}, lengths);
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const std::int64_t length = lengths[static_cast<std::size_t>(b)];
+    const auto cut = [&](const std::vector<float>& x, std::int64_t width) {
+      std::vector<float> rows;
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const auto first = x.begin() + (b * heads + head) * tokens * width;
+        rows.insert(rows.end(), first, first + length * width);
+      }
+      return tensor<float>(queue_, {heads, length, width}, rows);
+    };
+    const auto alone = effective_attention<float>(queue_, cut(q, dk), cut(k, dk), cut(v, dv), h_device);
+    for (std::int64_t head = 0; head < heads; ++head) {
+      const auto i = static_cast<std::size_t>(b * heads + head), j = static_cast<std::size_t>(head);
+      EXPECT_EQ(padded.rank[i], std::min(length, dv));
+      EXPECT_EQ(padded.null_dimension[i], alone.null_dimension[j]);
+      EXPECT_EQ(padded.summary[i].pearson, alone.summary[j].pearson);
+      const auto received = part_of(padded.received_effective.to_host(), b * heads + head, tokens);
+      const auto expected = part_of(alone.received_effective.to_host(), head, length);
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        EXPECT_EQ(received[static_cast<std::size_t>(t)], t < length ? expected[static_cast<std::size_t>(t)] : 0);
+      }
+    }
+  }
+}
+
+TEST_P(effective_attention_test, a_head_with_nan_fails_alone) {
+  const head_shape s{3, 20, 20, 4, 4, 8};
+  head_data<float> data = make_data<float>(s);
+  data.v[20 * 4 + 5] = NAN;  // of the second head
+  try {
+    compute(queue_, data, s);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const computation_error& error) {
+    EXPECT_EQ(error.failed_batch_ids(), std::vector<std::int64_t>{1});
+  }
+}
+
+TEST_P(effective_attention_test, is_the_same_to_the_bit_in_every_run) {
+  const head_shape s{4, 200, 200, 16, 16, 32};
+  const head_data<float> data = make_data<float>(s);
+  const auto first = compute(queue_, data, s), second = compute(queue_, data, s);
+  EXPECT_EQ(first.p.to_host(), second.p.to_host());
+  EXPECT_EQ(first.received_raw.to_host(), second.received_raw.to_host());
+  EXPECT_EQ(first.summary[0].pearson, second.summary[0].pearson);
+}
+
+TEST_P(effective_attention_test, refuses_shapes_that_do_not_fit) {
+  const tensor<float> q(queue_, {2, 4, 8}), k(queue_, {2, 5, 8}), v(queue_, {2, 5, 3}), h(queue_, {2, 4, 6});
+  const auto message = [&](auto call) { return message_of<invalid_argument>(call); };
+  EXPECT_NE(
+      message([&] { effective_attention<float>(queue_, q, k, v, h); })
+          .find("effective_attention: dimension 2 of v (2, 5, 3) with strides (15, 3, 1) differs from dimension 1 "
+                "of h (2, 4, 6)"),
+      std::string::npos);
+  EXPECT_NE(message([&] { effective_attention<float>(queue_, q, k, v, {}, {}, {4}); }).find("differ in their tokens"),
+            std::string::npos);
+  EXPECT_NE(message([&] {
+              effective_attention<float>(queue_, k, k, v, {}, {}, {6});
+            }).find("a length of 6 in sequences of 5 tokens"),
+            std::string::npos);
+  EXPECT_NE(message([&] {
+              effective_attention<float>(queue_, k, k, v, {}, {}, {1, 2});
+            }).find("2 lengths for 1 sequence"),
+            std::string::npos);
+  EXPECT_NE(message([&] {
+              effective_attention<float>(queue_, tensor<float>(queue_, {2, 3}), k, v);
+            }).find("q [2, 3] should be [batch, heads, S, d] or [heads, S, d]"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace nullscope::test
