@@ -21,7 +21,8 @@ void expect_complaint(const std::string& arguments, int exit_code, const std::st
 }
 
 TEST(cli, help_and_version_succeed) {
-  for (const char* arguments : {"--help", "devices --help", "rank --help", "svd --help"}) {
+  for (const char* arguments :
+       {"--help", "devices --help", "effective-attention --help", "rank --help", "svd --help"}) {
     const command_result result = nullscope(arguments);
     EXPECT_EQ(result.exit_code, 0) << arguments;
     EXPECT_NE(result.out.find("nullscope"), std::string::npos) << result.out;
@@ -32,7 +33,8 @@ TEST(cli, help_and_version_succeed) {
 
 TEST(cli, wrong_usage_is_one_line_and_exit_code_2) {
   expect_complaint("", 2, "subcommand");
-  expect_complaint("nonsense", 2, "there is no command \"nonsense\"; the commands are: devices, rank, svd");
+  expect_complaint("nonsense", 2,
+                   "there is no command \"nonsense\"; the commands are: devices, effective-attention, rank");
   expect_complaint("devices --no-such-flag", 2, "--no-such-flag");
   expect_complaint("devices --device", 2, "--device");
 }
@@ -136,6 +138,50 @@ TEST_F(cli_files, rank_takes_t_or_its_factors) {
   EXPECT_EQ(nlohmann::json::parse(nullscope("rank --atol 1e9 --json --input " + path("t.safetensors")).out)[0]["rank"],
             0);
   EXPECT_NE(nullscope("rank --input " + path("t.safetensors")).out.find("sigma_max"), std::string::npos);
+}
+
+TEST_F(cli_files, effective_attention_writes_factors_that_rebuild_the_matrices) {
+  const auto q = random_numbers<float>(2 * 9 * 4, 1), k = random_numbers<float>(2 * 9 * 4, 2),
+             v = random_numbers<float>(2 * 9 * 3, 3), h = random_numbers<float>(2 * 3 * 5, 4);
+  write_safetensors(path("in.safetensors"), {make_entry("q", {2, 9, 4}, q), make_entry("k", {2, 9, 4}, k),
+                                             make_entry("v", {2, 9, 3}, v), make_entry("h", {2, 3, 5}, h)});
+  const std::string files = "--input " + path("in.safetensors") + " --output " + path("out.safetensors");
+  const command_result result = nullscope("effective-attention --dense " + files);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("null_dim"), std::string::npos) << result.out;
+  const safetensors_file out(path("out.safetensors"));
+  const auto p = out.read<float>(out.at("p", {2, 9, 3})), u = out.read<float>(out.at("u", {2, 9, 3}));
+  const auto raw = out.read<float>(out.at("raw", {2, 9, 9})), rest = out.read<float>(out.at("null", {2, 9, 9}));
+  const auto effective = out.read<float>(out.at("effective", {2, 9, 9}));
+  const auto received = out.read<float>(out.at("received_effective", {2, 9}));
+  EXPECT_EQ(out.read<std::int64_t>(out.at("rank", {2})), (std::vector<std::int64_t>{3, 3}));
+  EXPECT_EQ(out.read<std::int64_t>(out.at("null_dim", {2})), (std::vector<std::int64_t>{6, 6}));
+  EXPECT_EQ(out.at("pearson", {2}).type, element_type::f32);
+  for (std::size_t row = 0; row < 2 * 9; ++row) {
+    float sum = 0;
+    for (std::size_t j = 0; j < 9; ++j) {
+      float product = 0;
+      for (std::size_t c = 0; c < 3; ++c) product += p[row * 3 + c] * u[(row / 9 * 9 + j) * 3 + c];
+      EXPECT_NEAR(product, effective[row * 9 + j], 1e-6);
+      EXPECT_NEAR(raw[row * 9 + j], effective[row * 9 + j] + rest[row * 9 + j], 1e-6);
+      sum += raw[row * 9 + j];
+    }
+    EXPECT_NEAR(sum, 1, 1e-5);
+    for (std::size_t c = 0; c < 3; ++c) {  // the null part gives no output
+      float output = 0;
+      for (std::size_t j = 0; j < 9; ++j) output += rest[row * 9 + j] * v[(row / 9 * 9 + j) * 3 + c];
+      EXPECT_NEAR(output, 0, 1e-6);
+    }
+  }
+  float first_key = 0;
+  for (std::size_t i = 0; i < 9; ++i) first_key += effective[i * 9];
+  EXPECT_NEAR(received[0], first_key, 1e-5);
+
+  ASSERT_EQ(nullscope("effective-attention --causal --length 5 " + files).exit_code, 0);
+  const safetensors_file shorter(path("out.safetensors"));
+  EXPECT_EQ(shorter.read<std::int64_t>("null_dim"), (std::vector<std::int64_t>{2, 2}));
+  EXPECT_EQ(shorter.find("raw"), nullptr);
+  expect_complaint("effective-attention --length 10 " + files, 1, "a length of 10 in sequences of 9 tokens");
 }
 
 TEST_F(cli_files, wrong_files_and_tensors_are_one_line_and_exit_code_1) {

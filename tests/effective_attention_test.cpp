@@ -297,19 +297,15 @@ TEST_P(effective_attention_test, gives_dense_parts_and_tiles_of_them) {
   const head_shape s{2, 37, 37, 8, 5, 12, true};
   const head_data<float> data = make_data<float>(s);
   auto result = compute(queue_, data, s);
-  const tensor<float> q(queue_, {2, 37, 8}, data.q), k(queue_, {2, 37, 8}, data.k), v(queue_, {2, 37, 5}, data.v),
-      h(queue_, {2, 5, 12}, data.h);
-  const attention_heads<float> heads{q.as<3>(), k.as<3>(), v.as<3>(), h.as<3>()};
-  tensor<std::int64_t> rank(queue_, {2});
-  tensor<std::int32_t> status(queue_, {2});
-  const effective_attention_results<float> results{result.p.as<3>(), result.u.as<3>(), result.s.as<2>(),
-                                                   rank.as<1>(),     status.as<1>(),   result.log_sum_exp.as<2>()};
+  const tensor<float> q(queue_, {2, 37, 8}, data.q), k(queue_, {2, 37, 8}, data.k);
+  const attention_factors<float> factors{q.as<3>(), k.as<3>(), result.log_sum_exp.as<2>(), result.p.as<3>(),
+                                         result.u.as<3>()};
   effective_attention_options options;
   options.causal = true;
   const auto part = [&](attention_matrix which, std::int64_t row, std::int64_t column, std::int64_t rows,
                         std::int64_t columns) {
     tensor<float> out(queue_, {2, rows, columns});
-    attention_part<float>(queue_, which, heads, results, row, column, out.as<3>(), options).wait_and_throw();
+    attention_part<float>(queue_, which, factors, row, column, out.as<3>(), options).wait_and_throw();
     return out.to_host();
   };
   for (std::int64_t head = 0; head < 2; ++head) {
@@ -328,7 +324,7 @@ TEST_P(effective_attention_test, gives_dense_parts_and_tiles_of_them) {
   }
   tensor<float> beyond(queue_, {2, 7, 20});
   EXPECT_NE(message_of<invalid_argument>([&] {
-              attention_part<float>(queue_, attention_matrix::raw, heads, results, 31, 3, beyond.as<3>(), options);
+              attention_part<float>(queue_, attention_matrix::raw, factors, 31, 3, beyond.as<3>(), options);
             }).find("at (31, 3) goes beyond the matrix of 37 queries and 37 keys"),
             std::string::npos);
 }

@@ -65,34 +65,34 @@ effective_memory<T> cut(const sycl::queue& queue, std::byte* memory, const atten
 }
 
 template <class T>
-void check_heads(const char* function, const sycl::queue& queue, const attention_heads<T>& heads) {
-  check::device_type<T>(function, queue);
-  check::input(function, "q", heads.q);
-  check::input(function, "k", heads.k);
-  check::input(function, "v", heads.v);
-  check::same_extent(function, "q", heads.q, 0, "k", heads.k, 0);
-  check::same_extent(function, "q", heads.q, 0, "v", heads.v, 0);
-  check::same_extent(function, "q", heads.q, 2, "k", heads.k, 2);
-  check::same_extent(function, "k", heads.k, 1, "v", heads.v, 1);
+void check_heads(const sycl::queue& queue, const attention_heads<T>& heads) {
+  check::device_type<T>(name, queue);
+  check::input(name, "q", heads.q);
+  check::input(name, "k", heads.k);
+  check::input(name, "v", heads.v);
+  check::same_extent(name, "q", heads.q, 0, "k", heads.k, 0);
+  check::same_extent(name, "q", heads.q, 0, "v", heads.v, 0);
+  check::same_extent(name, "q", heads.q, 2, "k", heads.k, 2);
+  check::same_extent(name, "k", heads.k, 1, "v", heads.v, 1);
   if (heads.h.data != nullptr) {
-    check::input(function, "h", heads.h);
-    check::same_extent(function, "q", heads.q, 0, "h", heads.h, 0);
-    check::same_extent(function, "v", heads.v, 2, "h", heads.h, 1);
+    check::input(name, "h", heads.h);
+    check::same_extent(name, "q", heads.q, 0, "h", heads.h, 0);
+    check::same_extent(name, "v", heads.v, 2, "h", heads.h, 1);
   }
-  if (heads.k.extent[1] == 0) check::fail(function, "k", heads.k, "has no keys");
-  if (heads.basis_columns() == 0) check::fail(function, "v", heads.v, "or h has no columns");
+  if (heads.k.extent[1] == 0) check::fail(name, "k", heads.k, "has no keys");
+  if (heads.basis_columns() == 0) check::fail(name, "v", heads.v, "or h has no columns");
 }
 
 template <class T>
-void check_results(const char* function, const attention_heads<T>& heads, const effective_attention_results<T>& r) {
+void check_results(const attention_heads<T>& heads, const effective_attention_results<T>& r) {
   const std::int64_t count = heads.q.extent[0], queries = heads.q.extent[1], keys = heads.k.extent[1];
   const std::int64_t columns = heads.basis_columns();
   const auto has_shape = [&]<class Element, int Rank>(const char* operand, const view<Element, Rank>& x,
                                                       const std::int64_t(&shape)[Rank], bool optional = false) {
     if (optional && x.data == nullptr) return;
-    check::output(function, operand, x);
+    check::output(name, operand, x);
     if (std::equal(shape, shape + Rank, x.extent)) return;
-    check::fail(function, operand, x, fmt::format("should be ({})", fmt::join(shape, ", ")));
+    check::fail(name, operand, x, fmt::format("should be ({})", fmt::join(shape, ", ")));
   };
   has_shape("p", r.p, {count, queries, columns});
   has_shape("u", r.u, {count, keys, columns});
@@ -155,8 +155,8 @@ sycl::event effective_attention(sycl::queue& queue, const attention_heads<T>& he
                                 const effective_attention_results<T>& results, std::span<std::byte> scratchpad,
                                 const effective_attention_options& options,
                                 const std::vector<sycl::event>& dependencies) {
-  check_heads(name, queue, heads);
-  check_results(name, heads, results);
+  check_heads(queue, heads);
+  check_results(heads, results);
   check::scratchpad(name, scratchpad, effective_attention_scratchpad_size<T>(queue, heads));
   if (heads.q.extent[0] == 0) return join(queue, dependencies);
   const effective_memory<T> memory = cut<T>(queue, scratchpad.data(), heads);
@@ -197,33 +197,35 @@ sycl::event effective_attention(sycl::queue& queue, const attention_heads<T>& he
 }
 
 template <class T>
-sycl::event attention_part(sycl::queue& queue, attention_matrix matrix, const attention_heads<T>& heads,
-                           const effective_attention_results<T>& results, std::int64_t first_query,
-                           std::int64_t first_key, view<T, 3> out, const effective_attention_options& options,
-                           const std::vector<sycl::event>& dependencies) {
+sycl::event attention_part(sycl::queue& queue, attention_matrix matrix, const attention_factors<T>& factors,
+                           std::int64_t first_query, std::int64_t first_key, view<T, 3> out,
+                           const effective_attention_options& options, const std::vector<sycl::event>& dependencies) {
   constexpr const char* function = "attention_part";
-  check_heads(function, queue, heads);
-  check_results(function, heads, results);
+  const auto& [q, k, log_sum_exp, p, u] = factors;
+  check::device_type<T>(function, queue);
+  check::input(function, "p", p);
+  check::input(function, "u", u);
   check::output(function, "out", out);
-  check::same_extent(function, "out", out, 0, "q", heads.q, 0);
-  if (first_query < 0 || first_query + out.extent[1] > heads.q.extent[1] || first_key < 0 ||
-      first_key + out.extent[2] > heads.k.extent[1]) {
+  check::same_extent(function, "out", out, 0, "q", q, 0);
+  for (int d : {0, 1}) check::same_extent(function, "p", p, d, "q", q, d);
+  for (int d : {0, 1}) check::same_extent(function, "u", u, d, "k", k, d);
+  check::same_extent(function, "p", p, 2, "u", u, 2);
+  if (first_query < 0 || first_query + out.extent[1] > q.extent[1] || first_key < 0 ||
+      first_key + out.extent[2] > k.extent[1]) {
     check::fail(function, "out", out,
                 fmt::format("at ({}, {}) goes beyond the matrix of {} queries and {} keys", first_query, first_key,
-                            heads.q.extent[1], heads.k.extent[1]));
+                            q.extent[1], k.extent[1]));
   }
   if (out.empty()) return join(queue, dependencies);
   sycl::event event = join(queue, dependencies);
   if (matrix != attention_matrix::effective) {
-    event = attention_weights<T>(queue, as_batch(heads.q), as_batch(heads.k),
-                                 detail::with_rank<3>(view<const T, 2>(results.log_sum_exp)), as_batch(out),
+    event = attention_weights<T>(queue, as_batch(q), as_batch(k), detail::with_rank<3>(log_sum_exp), as_batch(out),
                                  first_query, first_key, as_attention(options), {event});
   }
   if (matrix == attention_matrix::raw) return event;
-  const view<const T, 3> p = slice(results.p, 1, first_query, out.extent[1]);
-  const view<const T, 3> u = slice(results.u, 1, first_key, out.extent[2]);
   const bool is_rest = matrix == attention_matrix::null_part;
-  return gemm(queue, is_rest ? T(-1) : T(1), p, transposed(u), is_rest ? T(1) : T(0), out, {event});
+  return gemm(queue, is_rest ? T(-1) : T(1), slice(p, 1, first_query, out.extent[1]),
+              transposed(slice(u, 1, first_key, out.extent[2])), is_rest ? T(1) : T(0), out, {event});
 }
 
 template std::int64_t effective_attention_scratchpad_size(const sycl::queue&, const attention_heads<float>&);
@@ -234,13 +236,11 @@ template sycl::event effective_attention(sycl::queue&, const attention_heads<flo
 template sycl::event effective_attention(sycl::queue&, const attention_heads<double>&,
                                          const effective_attention_results<double>&, std::span<std::byte>,
                                          const effective_attention_options&, const std::vector<sycl::event>&);
-template sycl::event attention_part(sycl::queue&, attention_matrix, const attention_heads<float>&,
-                                    const effective_attention_results<float>&, std::int64_t, std::int64_t,
-                                    view<float, 3>, const effective_attention_options&,
+template sycl::event attention_part(sycl::queue&, attention_matrix, const attention_factors<float>&, std::int64_t,
+                                    std::int64_t, view<float, 3>, const effective_attention_options&,
                                     const std::vector<sycl::event>&);
-template sycl::event attention_part(sycl::queue&, attention_matrix, const attention_heads<double>&,
-                                    const effective_attention_results<double>&, std::int64_t, std::int64_t,
-                                    view<double, 3>, const effective_attention_options&,
+template sycl::event attention_part(sycl::queue&, attention_matrix, const attention_factors<double>&, std::int64_t,
+                                    std::int64_t, view<double, 3>, const effective_attention_options&,
                                     const std::vector<sycl::event>&);
 
 }  // namespace nullscope

@@ -7,6 +7,7 @@
 namespace nullscope::cli {
 
 void add_devices(CLI::App& app);
+void add_effective_attention(CLI::App& app);
 void add_rank(CLI::App& app);
 void add_svd(CLI::App& app);
 

@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   app.failure_message(CLI::FailureMessage::simple);
   app.footer("nullscope <command> --help shows the options of a command, with examples.");
   nullscope::cli::add_devices(app);
+  nullscope::cli::add_effective_attention(app);
   nullscope::cli::add_rank(app);
   nullscope::cli::add_svd(app);
 

@@ -92,13 +92,20 @@ enum class attention_matrix {
   null_part   ///< A_par = A - A_perp
 };
 
-/// out (heads, rows, columns) = the tile of the matrix that begins at (first_query, first_key); everything: all
-/// queries, all keys. `results` is what `effective_attention` wrote for the same heads and options. Last stride of out
-/// 1.
+/// What the matrices of a head are made from: q and k, and what `effective_attention` made of them.
 template <class T>
-sycl::event attention_part(sycl::queue& queue, attention_matrix matrix, const attention_heads<T>& heads,
-                           const effective_attention_results<T>& results, std::int64_t first_query,
-                           std::int64_t first_key, view<T, 3> out, const effective_attention_options& options = {},
+struct attention_factors {
+  view<const T, 3> q, k;         ///< (heads, queries, dk), (heads, keys, dk)
+  view<const T, 2> log_sum_exp;  ///< (heads, queries)
+  view<const T, 3> p, u;         ///< (heads, queries, k), (heads, keys, k)
+};
+
+/// out (heads, rows, columns) = the tile of the matrix that begins at (first_query, first_key); everything: all
+/// queries, all keys. Options as `effective_attention` had them. The last stride of out is 1.
+template <class T>
+sycl::event attention_part(sycl::queue& queue, attention_matrix matrix, const attention_factors<T>& factors,
+                           std::int64_t first_query, std::int64_t first_key, view<T, 3> out,
+                           const effective_attention_options& options = {},
                            const std::vector<sycl::event>& dependencies = {});
 
 /// The tensor version's answer, on the queue's device; (batch) is left out of the shapes if q has 3 dimensions.

@@ -1,0 +1,162 @@
+/// nullscope effective-attention: the part of attention that the output of a head can depend on.
+#include <fmt/format.h>
+
+#include <limits>
+#include <nullscope/device.hpp>
+#include <nullscope/effective_attention.hpp>
+
+#include "commands.hpp"
+#include "matrices.hpp"
+
+namespace nullscope::cli {
+namespace {
+
+struct effective_command {
+  std::string input, output, device;
+  effective_attention_options options;
+  std::int64_t length = 0;
+  bool dense = false;
+};
+
+/// A tensor [heads, rows, columns]; one matrix is a single head.
+template <class T>
+tensor<T> load_heads(const sycl::queue& queue, const safetensors_file& file, std::string_view name) {
+  return load_matrices<T>(queue, file, matrices_at(file, name));
+}
+
+template <class T>
+tensor<T> load_projection(const sycl::queue& queue, const safetensors_file& file) {
+  return file.find("h") == nullptr ? tensor<T>() : load_heads<T>(queue, file, "h");
+}
+
+/// One of the dense matrices [heads, length, length], a head at a time: S^2 numbers on the device, not heads * S^2.
+template <class T>
+std::vector<T> dense_matrix(sycl::queue& queue, attention_matrix matrix, const tensor<T>& q, const tensor<T>& k,
+                            const effective_attention_tensors<T>& result, std::int64_t queries, std::int64_t keys,
+                            const effective_attention_options& options) {
+  const std::int64_t heads = q.shape()[0];
+  tensor<T> one(queue, {1, queries, keys});
+  std::vector<T> all;
+  all.reserve(static_cast<std::size_t>(heads * one.size()));
+  const attention_factors<T> factors{slice(q.template as<3>(), 1, 0, queries), slice(k.template as<3>(), 1, 0, keys),
+                                     slice(result.log_sum_exp.template as<2>(), 1, 0, queries),
+                                     slice(result.p.template as<3>(), 1, 0, queries),
+                                     slice(result.u.template as<3>(), 1, 0, keys)};
+  for (std::int64_t head = 0; head < heads; ++head) {
+    const attention_factors<T> of_head{slice(factors.q, 0, head, 1), slice(factors.k, 0, head, 1),
+                                       slice(factors.log_sum_exp, 0, head, 1), slice(factors.p, 0, head, 1),
+                                       slice(factors.u, 0, head, 1)};
+    attention_part<T>(queue, matrix, of_head, 0, 0, one.template as<3>(), options).wait_and_throw();
+    const std::vector<T> host = one.to_host();
+    all.insert(all.end(), host.begin(), host.end());
+  }
+  return all;
+}
+
+template <class T>
+void write_parts(const effective_command& command, const safetensors_file& file) {
+  sycl::queue queue(select_device(command.device), sycl::property::queue::in_order{});
+  const tensor<T> q = load_heads<T>(queue, file, "q"), k = load_heads<T>(queue, file, "k"),
+                  v = load_heads<T>(queue, file, "v"), h = load_projection<T>(queue, file);
+  std::vector<std::int64_t> lengths;
+  if (command.length > 0) lengths.push_back(command.length);
+  const effective_attention_tensors<T> result = effective_attention<T>(queue, q, k, v, h, command.options, lengths);
+
+  const std::int64_t heads = q.shape()[0];
+  std::vector<T> pearson, raw_norm, effective_norm, null_norm;
+  for (const effective_attention_summary<T>& summary : result.summary) {
+    pearson.push_back(summary.pearson);
+    raw_norm.push_back(summary.raw_norm);
+    effective_norm.push_back(summary.effective_norm);
+    null_norm.push_back(summary.null_norm);
+  }
+  const std::vector<T> p = result.p.to_host(), u = result.u.to_host(), s = result.s.to_host(),
+                       received_raw = result.received_raw.to_host(),
+                       received_effective = result.received_effective.to_host();
+  std::vector<safetensors_entry> entries{
+      make_entry("p", result.p.shape(), p),
+      make_entry("u", result.u.shape(), u),
+      make_entry("s", result.s.shape(), s),
+      make_entry("rank", {heads}, result.rank),
+      make_entry("null_dim", {heads}, result.null_dimension),
+      make_entry("pearson", {heads}, pearson),
+      make_entry("raw_norm", {heads}, raw_norm),
+      make_entry("effective_norm", {heads}, effective_norm),
+      make_entry("null_norm", {heads}, null_norm),
+      make_entry("received_raw", result.received_raw.shape(), received_raw),
+      make_entry("received_effective", result.received_effective.shape(), received_effective)};
+  std::vector<T> raw, effective, rest;
+  if (command.dense) {
+    const std::int64_t queries = command.length > 0 ? command.length : q.shape()[1];
+    const std::int64_t keys = command.length > 0 ? command.length : k.shape()[1];
+    const auto dense = [&](attention_matrix matrix) {
+      return dense_matrix<T>(queue, matrix, q, k, result, queries, keys, command.options);
+    };
+    raw = dense(attention_matrix::raw);
+    effective = dense(attention_matrix::effective);
+    rest = dense(attention_matrix::null_part);
+    const std::vector<std::int64_t> shape{heads, queries, keys};
+    entries.push_back(make_entry("raw", shape, raw));
+    entries.push_back(make_entry("effective", shape, effective));
+    entries.push_back(make_entry("null", shape, rest));
+  }
+  write_safetensors(command.output, entries);
+
+  fmt::print("{:>4}  {:>6}  {:>8}  {:>9}  {:>11}  {:>14}  {:>9}\n", "head", "rank", "null_dim", "pearson", "|raw|",
+             "|effective|", "|null|");
+  for (std::size_t i = 0; i < result.rank.size(); ++i) {
+    fmt::print("{:>4}  {:>6}  {:>8}  {:>9.6f}  {:>11.4g}  {:>14.4g}  {:>9.4g}\n", i, result.rank[i],
+               result.null_dimension[i], pearson[i], raw_norm[i], effective_norm[i], null_norm[i]);
+  }
+}
+
+void run(const effective_command& command) {
+  const safetensors_file file(command.input);
+  if (file.at("q").type == element_type::f64) {
+    write_parts<double>(command, file);
+  } else {
+    write_parts<float>(command, file);
+  }
+}
+
+}  // namespace
+
+void add_effective_attention(CLI::App& app) {
+  auto command = std::make_shared<effective_command>();
+  CLI::App* effective = app.add_subcommand(
+      "effective-attention",
+      "Splits attention at the left null space of T = V H: what the output can depend on, and the rest");
+  effective
+      ->add_option("--input", command->input,
+                   "A safetensors file with q, k [heads, S, d_k], v [heads, S, d_v] and, if there is an output "
+                   "projection, h [heads, d_v, d]")
+      ->required();
+  effective->add_option("--output", command->output, "The safetensors file to write")->required();
+  effective->add_flag("--dense", command->dense, "Also the matrices raw, effective and null, [heads, S, S] each");
+  effective->add_option("--length", command->length, "Tokens that are no padding (default: all)")
+      ->check(CLI::PositiveNumber);
+  effective->add_flag("--causal", command->options.causal, "Token i sees the tokens up to itself");
+  effective->add_option("--scale", command->options.scale, "Of the scores q k^T (default: 1 / sqrt(d_k))")
+      ->check(CLI::PositiveNumber);
+  effective
+      ->add_option("--rtol", command->options.tolerance.relative,
+                   "A singular value of T counts above this share of the largest (default: max(S, d) * eps)")
+      ->check(CLI::NonNegativeNumber);
+  effective->add_option("--atol", command->options.tolerance.absolute, "... and above this number")
+      ->check(CLI::NonNegativeNumber);
+  effective->add_option("--device", command->device, "An index, cpu, gpu, gpu:1 or a part of the name");
+  effective->footer(
+      "Prints a line a head, and writes\n"
+      "  p [heads, S, k], u [heads, S, k]        effective attention is p u^T\n"
+      "  s [heads, k], rank, null_dim [heads]    singular values and rank of T, dimension of its left null space\n"
+      "  pearson [heads]                         correlation of raw and effective attention\n"
+      "  raw_norm, effective_norm, null_norm     Frobenius norms [heads]\n"
+      "  received_raw, received_effective        column sums [heads, S]\n"
+      "A file whose q is F64 is computed in double, others in float.\n\n"
+      "Examples:\n"
+      "  nullscope effective-attention --input head.safetensors --output parts.safetensors\n"
+      "  nullscope effective-attention --input gpt.safetensors --output parts.safetensors --causal --dense");
+  effective->callback([command] { run(*command); });
+}
+
+}  // namespace nullscope::cli
