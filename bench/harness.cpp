@@ -48,14 +48,14 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 /// A comparison while it runs: owns the time in which its data exist.
 class running_comparison {
  public:
-  running_comparison(any_comparison& of, sycl::queue& queue, roofline& limits)
+  running_comparison(any_comparison& of, sycl::queue& queue, roofline* limits)
       : of_(of), queue_(queue), limits_(limits) {
     for (const std::string& path : of.paths()) states_.push_back({false, 0, report(path)});
   }
 
   ~running_comparison() {
     of_.tear_down();
-    limits_.release();
+    if (limits_ != nullptr) limits_->release();
   }
 
   running_comparison(const running_comparison&) = delete;
@@ -100,8 +100,8 @@ class running_comparison {
 
   void time(benchmark::State& state, std::size_t path) {
     const workload& work = of_.work();
-    if (now() - measured_at_ > 0.25) {
-      reach_ = limits_.sample(work);
+    if (limits_ != nullptr && now() - measured_at_ > 0.25) {
+      reach_ = limits_->sample(work);
       measured_at_ = now();
     }
     // Other data are in the caches now; a short call must find its own where it left them.
@@ -120,7 +120,7 @@ class running_comparison {
     if (work.bytes > 0) state.counters["GB/s"] = work.bytes / seconds * 1e-9;
     if (work.flops > 0 && work.bytes > 0) state.counters["intensity"] = work.flops / work.bytes;
     const bool is_on_device = of_.paths()[path] != "loop" || queue_.get_device().is_cpu();
-    if (is_on_device) {
+    if (limits_ != nullptr && is_on_device) {
       state.counters["roofline"] = reach_.least_seconds(work) / seconds;
       if (work.flops > 0) state.counters["ceiling GFLOP/s"] = reach_.flops * 1e-9;
       if (work.bytes > 0) state.counters["ceiling GB/s"] = reach_.bytes * 1e-9;
@@ -130,7 +130,7 @@ class running_comparison {
 
   any_comparison& of_;
   sycl::queue& queue_;
-  roofline& limits_;
+  roofline* limits_;  // null: no ceilings
   bool is_set_up_ = false;
   std::vector<path_state> states_;
   ceilings reach_{};
@@ -167,8 +167,8 @@ std::vector<std::vector<selected_path>> select(suite& described, const options& 
   return groups;
 }
 
-/// Says what the benchmarks run on, and the ceilings at the start of the run.
-void add_context(const sycl::queue& queue, const std::set<std::string>& types, roofline& limits) {
+/// Says what the benchmarks run on, and the ceilings at the start of the run, if they are wanted.
+void add_context(const sycl::queue& queue, const std::set<std::string>& types, roofline* limits) {
   const device_properties& device = properties(queue.get_device());
   const auto add = [](const std::string& key, const std::string& value) { benchmark::AddCustomContext(key, value); };
   add("nullscope", fmt::format("{} ({})", version(), git_commit()));
@@ -177,16 +177,17 @@ void add_context(const sycl::queue& queue, const std::set<std::string>& types, r
   add("backend", device.backend);
   add("runtime", runtime_version());
   add("compute units", std::to_string(device.compute_units));
+  if (limits == nullptr) return;
   for (const std::string& type : types) {
-    add("peak " + type, fmt::format("{:.1f} GFLOP/s", limits.peak_flops(type) * 1e-9));
+    add("peak " + type, fmt::format("{:.1f} GFLOP/s", limits->peak_flops(type) * 1e-9));
   }
   for (const std::int64_t mebibytes : {4, 64, 512}) {  // the last one exceeds the caches
     const std::int64_t bytes = mebibytes << 20;
     if (bytes > device.global_memory_bytes / 4) continue;
     add(fmt::format("copy {} MiB", mebibytes),
-        fmt::format("{:.1f} GB/s", limits.bandwidth(static_cast<double>(bytes)) * 1e-9));
+        fmt::format("{:.1f} GB/s", limits->bandwidth(static_cast<double>(bytes)) * 1e-9));
   }
-  limits.release();
+  limits->release();
 }
 
 int run_all(const options& chosen, suite& described) {
@@ -203,10 +204,10 @@ int run_all(const options& chosen, suite& described) {
   if (chosen.list) return 0;
   if (groups.empty()) throw usage_error("--benchmark_filter: no benchmark has such a name; see --benchmark_list_tests");
   reporter results(chosen, longest);
-  roofline limits(described.queue());
-  add_context(described.queue(), types, limits);
+  const auto limits = chosen.ceilings ? std::make_unique<roofline>(described.queue()) : nullptr;
+  add_context(described.queue(), types, limits.get());
   for (const auto& group : groups) {
-    running_comparison running(*group.front().of, described.queue(), limits);
+    running_comparison running(*group.front().of, described.queue(), limits.get());
     benchmark::ClearRegisteredBenchmarks();
     for (const selected_path& one : group) {
       benchmark::RegisterBenchmark(one.name.c_str(), [&running, path = one.path](benchmark::State& state) {

@@ -81,6 +81,8 @@ options read_flags(int argc, char** argv) {
     } else if (name == "--device") {
       require(equals != std::string::npos || i + 1 < argc, flag, "needs a device, for example --device cpu");
       result.device = equals != std::string::npos ? value : argv[++i];
+    } else if (name == "--roofline") {
+      result.ceilings = is_true(flag, value);
     } else if (name == "--benchmark_out") {
       require(!value.empty(), flag, "needs a file name");
       result.out = value;
@@ -114,6 +116,7 @@ void print_help(const std::string& program, const std::string& title) {
 usage: {0} [flags]
 
   --device TEXT                  cpu, gpu, gpu:1, a number, or a part of the device's name (default: a GPU if there is one)
+  --roofline=BOOL                whether to measure the ceilings of the device (default true)
   --benchmark_filter=REGEX       run the benchmarks whose name matches; -REGEX: those whose name does not
   --benchmark_list_tests         print the names and stop
   --benchmark_format=FORMAT      console (default), json or csv on stdout; the summary then goes to stderr

@@ -18,6 +18,7 @@ struct options {
   std::string device;                    ///< as `select_device` takes it
   std::string out, out_format = "json";  ///< file to write the results to, if any
   std::optional<bool> aggregates_only;  ///< what to display; not given: medians on a console, everything as JSON or CSV
+  bool ceilings = true;                 ///< measure what the device can reach
   bool list = false;                    ///< print the names and stop
   bool help = false;
 

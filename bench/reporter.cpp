@@ -27,9 +27,14 @@ bool is_csv(const benchmark::BenchmarkReporter* reporter) {
 }
 #pragma GCC diagnostic pop
 
-/// The run under its own name; numbers that JSON cannot hold (the deviation of zeros by their mean) left out.
-run_type cleaned(run_type run) {
+/// The run under its own name.
+run_type renamed(run_type run) {
   run.run_name = benchmark::BenchmarkName{run.run_name.function_name, {}, {}, {}, {}, {}, {}, {}};
+  return run;
+}
+
+/// Without the numbers that JSON cannot hold: the deviation of zeros by their mean.
+run_type finite(run_type run) {
   std::erase_if(run.counters, [](const auto& counter) { return !std::isfinite(counter.second.value); });
   return run;
 }
@@ -50,18 +55,24 @@ reporter::reporter(const options& chosen, std::size_t longest_name) : longest_na
   std::unique_ptr<benchmark::BenchmarkReporter> display(benchmark::CreateDefaultDisplayReporter());
   is_console_ = dynamic_cast<benchmark::ConsoleReporter*>(display.get()) != nullptr;
   const bool csv = is_csv(display.get());
-  sinks_.push_back({std::move(display),
-                    is_console_ && !chosen.aggregates_only.has_value(),
-                    chosen.aggregates_only.value_or(false),
-                    csv,
-                    {}});
+  sinks_.push_back({.reporter = std::move(display),
+                    .medians_only = is_console_ && !chosen.aggregates_only.has_value(),
+                    .aggregates_only = chosen.aggregates_only.value_or(false),
+                    .finite_only = !is_console_,
+                    .at_once = csv,
+                    .kept = {}});
   if (chosen.out.empty()) return;
   file_.open(chosen.out);
   if (!file_) throw usage_error(fmt::format("--benchmark_out={}: cannot be written", chosen.out));
   auto writer = make_reporter(chosen.out_format);
   writer->SetOutputStream(&file_);
   writer->SetErrorStream(&file_);
-  sinks_.push_back({std::move(writer), false, false, chosen.out_format == "csv", {}});
+  sinks_.push_back({.reporter = std::move(writer),
+                    .medians_only = false,
+                    .aggregates_only = false,
+                    .finite_only = chosen.out_format != "console",
+                    .at_once = chosen.out_format == "csv",
+                    .kept = {}});
 }
 
 bool reporter::ReportContext(const Context& context) {
@@ -75,7 +86,7 @@ bool reporter::ReportContext(const Context& context) {
 
 void reporter::ReportRuns(const std::vector<Run>& runs) {
   std::vector<Run> all;
-  for (const Run& run : runs) all.push_back(cleaned(run));
+  for (const Run& run : runs) all.push_back(renamed(run));
   for (const Run& run : all) note(run);
   for (sink& to : sinks_) {
     std::vector<Run> chosen;
@@ -85,7 +96,7 @@ void reporter::ReportRuns(const std::vector<Run>& runs) {
       if (to.medians_only) {
         if (is_single || is_median(run) || is_first_error) chosen.push_back(shortened(run));
       } else if (!to.aggregates_only || run.run_type == Run::RT_Aggregate || is_single || is_first_error) {
-        chosen.push_back(run);
+        chosen.push_back(to.finite_only ? finite(run) : run);
       }
     }
     if (to.at_once) {

@@ -43,6 +43,7 @@ class reporter : public benchmark::BenchmarkReporter {
   struct sink {
     std::unique_ptr<benchmark::BenchmarkReporter> reporter;
     bool medians_only, aggregates_only;
+    bool finite_only;       ///< JSON: it has no NaN
     bool at_once;           ///< CSV: its header must name all columns
     std::vector<Run> kept;  ///< until the end, if at once
   };

@@ -8,8 +8,9 @@
 namespace nullscope::test {
 namespace {
 
+/// Without the ceilings, which take most of the time of so small a program.
 command_result run_program(const std::string& flags) {
-  return run_command(NULLSCOPE_BENCH_PROGRAM, "--benchmark_min_time=0.001 " + flags);
+  return run_command(NULLSCOPE_BENCH_PROGRAM, "--benchmark_min_time=0.001 --roofline=false " + flags);
 }
 
 std::int64_t count(const std::string& text, const std::string& part) {
@@ -20,7 +21,7 @@ std::int64_t count(const std::string& text, const std::string& part) {
 
 TEST(bench, json_holds_every_repetition_under_its_plain_name_and_stdout_nothing_else) {
   const command_result result =
-      run_program("--benchmark_filter=right --benchmark_repetitions=3 --benchmark_format=json");
+      run_program("--benchmark_filter=right --benchmark_repetitions=3 --benchmark_format=json --roofline=true");
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto json = nlohmann::json::parse(result.out);
   for (const char* key : {"device", "driver", "backend", "runtime", "nullscope", "compute units", "peak f32"}) {
@@ -55,8 +56,7 @@ TEST(bench, the_console_shows_medians_and_a_summary) {
   const std::string summary = result.out.substr(result.out.find("\ncomparison"));
   EXPECT_EQ(count(summary, "right/f32/n:64 "), 1) << summary;
   EXPECT_EQ(count(summary, "4096"), 0) << summary;
-  for (const char* column :
-       {"sycl ms", "onemkl ms", "loop ms", "sycl/onemkl", "sycl/loop", "roofline", "residual", "alive"}) {
+  for (const char* column : {"sycl ms", "onemkl ms", "loop ms", "sycl/onemkl", "sycl/loop", "residual", "alive"}) {
     EXPECT_NE(summary.find(column), std::string::npos) << column;
   }
 }
@@ -122,10 +122,11 @@ TEST(bench, lists_names_that_the_filter_leaves) {
 }
 
 TEST(bench, refuses_wrong_flags_in_one_line) {
-  for (const std::string flag : {"--nonsense", "nonsense", "--benchmark_repetitions=0", "--benchmark_repetitions=many",
-                                 "--benchmark_min_time=-1", "--benchmark_format=xml", "--benchmark_out_format=xml",
-                                 "--benchmark_time_unit=hours", "--benchmark_filter='('", "--benchmark_filter=nonsense",
-                                 "--benchmark_out=/no/such/folder/file", "--benchmark_list_tests=maybe", "--device"}) {
+  for (const std::string flag :
+       {"--nonsense", "nonsense", "--benchmark_repetitions=0", "--benchmark_repetitions=many",
+        "--benchmark_min_time=-1", "--benchmark_format=xml", "--benchmark_out_format=xml",
+        "--benchmark_time_unit=hours", "--benchmark_filter='('", "--benchmark_filter=nonsense",
+        "--benchmark_out=/no/such/folder/file", "--benchmark_list_tests=maybe", "--roofline=maybe", "--device"}) {
     const command_result result = run_program(flag);
     EXPECT_EQ(result.exit_code, 2) << flag;
     EXPECT_EQ(result.out, "") << flag;
