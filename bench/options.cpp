@@ -137,7 +137,7 @@ error and the program returns 1. Times are real times of a call that is submitte
   intensity       flops by bytes
   roofline        least time by time: the least time is flops at the peak of fused multiply-adds, or bytes at the bandwidth
                   of a copy that touches as much memory (at least 4 MiB), whichever is longer. Both are measured on the same
-                  device, between the repetitions. So data in a cache are compared with a copy in that cache.
+                  device, between the repetitions; the highest counts. So data in a cache are compared with a copy in it.
 
 examples:
   {0}
