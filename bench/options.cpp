@@ -115,33 +115,41 @@ void print_help(const std::string& program, const std::string& title) {
 
 usage: {0} [flags]
 
-  --device TEXT                  cpu, gpu, gpu:1, a number, or a part of the device's name (default: a GPU if there is one)
-  --roofline=BOOL                whether to measure the ceilings of the device (default true)
-  --benchmark_filter=REGEX       run the benchmarks whose name matches; -REGEX: those whose name does not
+  --device TEXT                  cpu, gpu, gpu:1, a number, or a part of a device's name
+                                 (default: a GPU if there is one)
+  --roofline=BOOL                whether to measure what the device can reach (default true)
+  --benchmark_filter=REGEX       run the benchmarks whose name matches; -REGEX: those that do not
   --benchmark_list_tests         print the names and stop
-  --benchmark_format=FORMAT      console (default), json or csv on stdout; the summary then goes to stderr
-  --benchmark_out=FILE           write the results to a file too, --benchmark_out_format=json (default), csv or console
-  --benchmark_repetitions=N      repetitions of each benchmark (default 9), shuffled among the paths of a comparison
+  --benchmark_format=FORMAT      console (default), json or csv on stdout; with json and csv the
+                                 summary goes to stderr
+  --benchmark_out=FILE           write the results to a file too, by --benchmark_out_format=FORMAT
+                                 (default json)
+  --benchmark_repetitions=N      repetitions of each benchmark (default 9), shuffled among the
+                                 paths of a comparison
   --benchmark_min_time=SECONDS   least time of a repetition (default 0.05)
   --benchmark_display_aggregates_only=BOOL
-                                 display mean, median and deviation (true), or every repetition too (false)
+                                 true: mean, median and deviation; false: every repetition too
+                                 (default: medians on a console, everything as json or csv)
   and the other flags of Google Benchmark.
 
-A name is <operation>/<type>/<path>/<sizes>, for example gemm/f32/sycl/n:1024. The path is sycl (the kernels of this
-project), onemkl, or loop (plain C++ on the host). Two names that differ in the path alone are the same work on the same data.
+A name is <operation>/<type>/<path>/<sizes>, for example gemm/f32/sycl/n:1024. The path is sycl (the
+kernels of this project), onemkl, or loop (plain C++ on all threads of the host). Two names that
+differ in the path alone are the same work.
 
-Each path is verified before it is timed. A residual is scaled so that 1 is rounding; beyond its bound the benchmark is an
-error and the program returns 1. Times are real times of a call that is submitted and waited for.
+Each path is verified before it is timed. Residuals are scaled so that rounding is of the order of 1;
+beyond its bound the benchmark is an error, and the program returns 1. Times are real times of a call
+that is submitted and waited for.
 
   GFLOP/s, GB/s   flops and bytes of the mathematics (each operand moved once) by the time of a call
   intensity       flops by bytes
-  roofline        least time by time: the least time is flops at the peak of fused multiply-adds, or bytes at the bandwidth
-                  of a copy that touches as much memory (at least 4 MiB), whichever is longer. Both are measured on the same
-                  device, between the repetitions; the highest counts. So data in a cache are compared with a copy in it.
+  roofline        least time by time. The least time is the longer one of flops at the peak of fused
+                  multiply-adds (bf16: of the matrix engine) and bytes at the bandwidth of a copy that
+                  touches as much memory, but at least 4 MiB: data in a cache are compared with a copy
+                  in that cache. Both are measured next to the repetitions; the highest counts.
 
 examples:
   {0}
-  {0} --benchmark_filter='/f32/' --benchmark_repetitions=3
+  {0} --benchmark_filter=/f32/ --benchmark_repetitions=3
   {0} --device cpu --benchmark_format=json > results.json
 )",
              program, title);
