@@ -16,6 +16,7 @@ struct column_reduce {
   static_assert(Kind != reduction::norm, "a norm may need a second look at its column");
   static constexpr const char* source = "column_reduce.hpp";
   static constexpr int dimensions = 1;
+  static constexpr bool one_work_item = Items == 1;
   using number = number_of<T>;
   using numbers = pack<number, W>;
 

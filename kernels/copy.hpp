@@ -9,16 +9,6 @@
 
 namespace nullscope::kernels {
 
-/// Stores past the caches, where the compiler can say so. The address is a multiple of the size of the pack.
-template <class T, int W>
-void store_streaming(T* to, pack<T, W> x) {
-#if __has_builtin(__builtin_nontemporal_store)
-  __builtin_nontemporal_store(x.lanes, reinterpret_cast<typename pack<T, W>::lanes_type*>(to));
-#else
-  store(to, x);
-#endif
-}
-
 /// out (size) = x (size). Each work-group copies `block` consecutive elements; its work-items take neighbouring packs.
 ///
 /// Streaming stores go past the caches and do not read what they overwrite. They need `out` and `block` aligned to a
@@ -28,6 +18,7 @@ template <class T, int W, bool Streaming>
 struct copy {
   static constexpr const char* source = "copy.hpp";
   static constexpr int dimensions = 1;
+  static constexpr bool one_work_item = W > 1;
 
   const T* x;
   T* out;
@@ -43,7 +34,7 @@ struct copy {
     for (std::int64_t i = begin + lane * W; i < packed_end; i += lanes * W) {
       const pack<T, W> numbers = load<W>(x + i);
       if constexpr (Streaming) {
-        store_streaming(out + i, numbers);
+        stream(out + i, numbers);
       } else {
         store(out + i, numbers);
       }

@@ -92,11 +92,13 @@ struct tile {
         columns(sycl::min(shape.columns, x.extent[2] - first_column)) {}
 };
 
-/// out (batch, rows, columns) = operation(x), converted to the type of out.
-template <class Operation, class In, class Out, int W, int Items>
+/// out (batch, rows, columns) = operation(x), converted to the type of out. If it streams, out is written past the
+/// caches.
+template <class Operation, class In, class Out, int W, int Items, bool Streams>
 struct map_one {
   static constexpr const char* source = "elementwise.hpp";
   static constexpr int dimensions = 1;
+  static constexpr bool one_work_item = Items == 1;
 
   view<const In, 3> x;
   view<Out, 3> out;
@@ -107,7 +109,7 @@ struct map_one {
     const team<Items> members(item, local);
     for (tile part(out, shape, item.get_group(0)); !part.rows.empty(); part.rows.advance()) {
       const auto from = row_of<W>(x, part.rows.current()).from(part.first_column);
-      const auto to = row_of<W>(out, part.rows.current()).from(part.first_column);
+      const auto to = row_of<W, Streams>(out, part.rows.current()).from(part.first_column);
       walk<W, 4>(members, part.columns, [&](int, std::int64_t c, auto lanes) {
         to.store(c, convert<number_of<Out>>(operation(from.load(c, lanes))), lanes);
       });
@@ -116,10 +118,11 @@ struct map_one {
 };
 
 /// out (batch, rows, columns) = operation(x, y).
-template <class Operation, class T, int W, int Items>
+template <class Operation, class T, int W, int Items, bool Streams>
 struct map_two {
   static constexpr const char* source = "elementwise.hpp";
   static constexpr int dimensions = 1;
+  static constexpr bool one_work_item = Items == 1;
 
   view<const T, 3> x, y;
   view<T, 3> out;
@@ -131,7 +134,7 @@ struct map_two {
     for (tile part(out, shape, item.get_group(0)); !part.rows.empty(); part.rows.advance()) {
       const auto from_x = row_of<W>(x, part.rows.current()).from(part.first_column);
       const auto from_y = row_of<W>(y, part.rows.current()).from(part.first_column);
-      const auto to = row_of<W>(out, part.rows.current()).from(part.first_column);
+      const auto to = row_of<W, Streams>(out, part.rows.current()).from(part.first_column);
       walk<W, 4>(members, part.columns, [&](int, std::int64_t c, auto lanes) {
         to.store(c, operation(from_x.load(c, lanes), from_y.load(c, lanes)), lanes);
       });

@@ -201,19 +201,41 @@ void store(T* to, pack<T, W> x) {
   __builtin_memcpy(to, &x.lanes, sizeof(x.lanes));
 }
 
-/// Stores floats as bfloat16, rounded to nearest, ties to even.
+/// The bits of bfloat16 that floats are rounded to: to nearest, ties to even.
 template <int W>
-void store(bfloat16* to, pack<float, W> x) {
+pack<std::uint16_t, W> bfloat16_bits(pack<float, W> x) {
   if constexpr (W == 1) {
-    *to = bfloat16(x.lanes);
+    return pack<std::uint16_t, 1>::from(bfloat16(x.lanes).bits);
   } else {
     using words_type = detail::lanes_t<std::uint32_t, W>;
     const words_type word = std::bit_cast<words_type>(x.lanes);
     const words_type rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
     const words_type halves = x.lanes == x.lanes ? rounded : (word >> 16) | 0x40u;  // NaN stays NaN
-    const auto narrow = __builtin_convertvector(halves, detail::lanes_t<std::uint16_t, W>);
-    __builtin_memcpy(to, &narrow, sizeof(narrow));
+    return pack<std::uint16_t, W>::from(__builtin_convertvector(halves, detail::lanes_t<std::uint16_t, W>));
   }
+}
+
+template <int W>
+void store(bfloat16* to, pack<float, W> x) {
+  store(&to->bits, bfloat16_bits(x));
+}
+
+/// Stores past the caches where the compiler knows how, to an address aligned to the pack's bytes: for results that are
+/// too large to stay in them. An ordinary store reads its line from memory first.
+template <class T, int W>
+void stream(T* to, pack<T, W> x) {
+#if __has_builtin(__builtin_nontemporal_store)
+  if constexpr (W > 1) {
+    __builtin_nontemporal_store(x.lanes, reinterpret_cast<typename pack<T, W>::lanes_type*>(to));
+    return;
+  }
+#endif
+  store(to, x);
+}
+
+template <int W>
+void stream(bfloat16* to, pack<float, W> x) {
+  stream(&to->bits, bfloat16_bits(x));
 }
 
 /// Stores the first `count` (0 to W) lanes, by halves.

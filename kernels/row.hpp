@@ -12,8 +12,9 @@ struct first_lanes {
   std::int64_t count;
 };
 
-/// One row of a view. With more than one lane the elements must be neighbours (stride 1); one lane takes any stride.
-template <class T, int W>
+/// One row of a view. With more than one lane the elements must be neighbours (stride 1); one lane takes any stride. A
+/// row that streams is written past the caches, and begins at a multiple of the bytes of a pack.
+template <class T, int W, bool Streams = false>
 struct row {
   using number = number_of<T>;
 
@@ -38,6 +39,8 @@ struct row {
   void store(std::int64_t column, pack<number, W> x, all_lanes) const {
     if constexpr (W == 1) {
       kernels::store(data + column * stride, x);
+    } else if constexpr (Streams) {
+      kernels::stream(data + column, x);
     } else {
       kernels::store(data + column, x);
     }
@@ -52,9 +55,9 @@ struct row_index {
 };
 
 /// One row of a view (batch, rows, columns).
-template <int W, class View>
+template <int W, bool Streams = false, class View>
 auto row_of(const View& x, row_index i) {
-  return row<typename View::element, W>{x.data + i.batch * x.stride[0] + i.row * x.stride[1], x.stride[2]};
+  return row<typename View::element, W, Streams>{x.data + i.batch * x.stride[0] + i.row * x.stride[1], x.stride[2]};
 }
 
 /// The rows of block number `block` of a view (batch, rows, columns), `size` rows a block, one after the other.

@@ -13,44 +13,44 @@ namespace nullscope::kernels {
 ///
 /// Three passes, the second and the third in cache. The second sums d = x - (first mean) and d^2: the mean of d
 /// corrects the first mean for its rounding, so that a large offset (mean 1e4, deviation 1) costs no accuracy.
-template <class In, class Out, int W, int Items>
+template <class T, int W, int Items, bool Streams>
 struct row_layer_norm {
   static constexpr const char* source = "row_layer_norm.hpp";
   static constexpr int dimensions = 1;
-  using number = number_of<In>;
-  using numbers = pack<number, W>;
+  static constexpr bool one_work_item = Items == 1;
+  using numbers = pack<T, W>;
   static constexpr bool looks_ahead = Items == 1;
 
-  view<const In, 3> x;
-  view<Out, 3> y;
-  view<const number, 1> gamma, beta;  // null: ones, zeros
-  view<number, 2> mean, rstd;         // null: not asked for
-  number epsilon;
+  view<const T, 3> x;
+  view<T, 3> y;
+  view<const T, 1> gamma, beta;  // null: ones, zeros
+  view<T, 2> mean, rstd;         // null: not asked for
+  T epsilon;
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     team<Items> members(item, local);
     row_range rows(x, item.get_group(0), rows_per_group);
-    number sum = rows.empty() ? number(0) : sum_of(members, row_of<W>(x, rows.current()));
+    T sum = rows.empty() ? T(0) : sum_of(members, row_of<W>(x, rows.current()));
     while (!rows.empty()) {
       const row_index i = rows.current();
       rows.advance();
       const auto next = row_of<W>(x, rows.empty() ? i : rows.current());
-      sum = one_row(members, i, sum / static_cast<number>(x.extent[2]), next);
+      sum = one_row(members, i, sum / static_cast<T>(x.extent[2]), next);
       if constexpr (!looks_ahead) sum = sum_of(members, next);
     }
   }
 
-  number sum_of(team<Items>& members, row<const In, W> from) const {
-    return reduce_row<number, W>(
-        members, x.extent[2], number(0), [&](std::int64_t c, auto lanes) { return from.load(c, lanes); },
+  T sum_of(team<Items>& members, row<const T, W> from) const {
+    return reduce_row<T, W>(
+        members, x.extent[2], T(0), [&](std::int64_t c, auto lanes) { return from.load(c, lanes); },
         [](auto a, auto b) { return a + b; });
   }
 
   /// Returns the sum of the next row, if it looks ahead.
-  number one_row(team<Items>& members, row_index i, number first_mean, row<const In, W> next) const {
+  T one_row(team<Items>& members, row_index i, T first_mean, row<const T, W> next) const {
     const auto from = row_of<W>(x, i);
-    const auto to = row_of<W>(y, i);
+    const auto to = row_of<W, Streams>(y, i);
     const std::int64_t columns = x.extent[2];
     constexpr int slots = 4;
 
@@ -60,17 +60,16 @@ struct row_layer_norm {
       sum[slot] += d;
       squares[slot] = fma(d, d, squares[slot]);
     });
-    const number correction = members.sum((sum[0] + sum[1]) + (sum[2] + sum[3])) / static_cast<number>(columns);
-    const number mean_square =
-        members.sum((squares[0] + squares[1]) + (squares[2] + squares[3])) / static_cast<number>(columns);
+    const T correction = members.sum((sum[0] + sum[1]) + (sum[2] + sum[3])) / static_cast<T>(columns);
+    const T mean_square = members.sum((squares[0] + squares[1]) + (squares[2] + squares[3])) / static_cast<T>(columns);
     // Below zero by rounding alone. A variance that overflows makes the row NaN instead of zero.
-    const number variance = mean_square - correction * correction;
-    const number scale = variance < std::numeric_limits<number>::infinity()
-                             ? 1 / sycl::sqrt((variance < 0 ? number(0) : variance) + epsilon)
-                             : std::numeric_limits<number>::quiet_NaN();
+    const T variance = mean_square - correction * correction;
+    const T scale = variance < std::numeric_limits<T>::infinity()
+                        ? 1 / sycl::sqrt((variance < 0 ? T(0) : variance) + epsilon)
+                        : std::numeric_limits<T>::quiet_NaN();
 
     const numbers shift(-correction * scale);
-    const row<const number, W> weights{gamma.data, gamma.stride[0]}, offsets{beta.data, beta.stride[0]};
+    const row<const T, W> weights{gamma.data, gamma.stride[0]}, offsets{beta.data, beta.stride[0]};
     numbers ahead[slots] = {0, 0, 0, 0};
     walk<W, slots>(members, columns, [&](int slot, std::int64_t c, auto lanes) {
       numbers z = fma(from.load(c, lanes) - numbers(first_mean), numbers(scale), shift);

@@ -17,6 +17,7 @@ template <class T, reduction Kind, int W, int Items>
 struct row_reduce {
   static constexpr const char* source = "row_reduce.hpp";
   static constexpr int dimensions = 1;
+  static constexpr bool one_work_item = Items == 1;
   using number = number_of<T>;
   using numbers = pack<number, W>;
 

@@ -14,8 +14,7 @@ namespace detail {
 template <class T>
 using moved_lane = std::conditional_t<sizeof(T) == 2, std::uint16_t, T>;
 
-/// One step of the transpose of a block of W rows: exchanges the upper half of each 2 * Half lanes of `a` with the
-/// lower half of those of `b`.
+/// Exchanges the upper half of each 2 * Half lanes of `a` with the lower half of those of `b`.
 template <int Half, class Lanes, int... Lane>
 void exchange(Lanes& a, Lanes& b, std::integer_sequence<int, Lane...>) {
   constexpr int width = sizeof...(Lane);
@@ -24,13 +23,12 @@ void exchange(Lanes& a, Lanes& b, std::integer_sequence<int, Lane...>) {
   a = low;
 }
 
-/// Transposes rows (W, W) in registers: log2(W) steps of W / 2 exchanges.
-template <int Half, class Lanes, int W>
-void transpose_block(Lanes (&rows)[W]) {
-  for (int i = 0; i < W; ++i) {
-    if ((i & Half) == 0) exchange<Half>(rows[i], rows[i + Half], std::make_integer_sequence<int, W>{});
-  }
-  if constexpr (Half > 1) transpose_block<Half / 2>(rows);
+/// Transposes block (W, W) in registers, in log2(W) steps of W / 2 exchanges. Written without loops: where the compiler
+/// leaves one, it keeps the block in memory, which took half as long again.
+template <int Half, class Lanes, int W, int... I>
+void transpose_block(Lanes (&block)[W], std::integer_sequence<int, I...> lanes) {
+  (((I & Half) == 0 ? exchange<Half>(block[I], block[I | Half], lanes) : void()), ...);
+  if constexpr (Half > 1) transpose_block<Half / 2>(block, lanes);
 }
 
 }  // namespace detail
@@ -38,10 +36,11 @@ void transpose_block(Lanes (&rows)[W]) {
 /// out (batch, columns, rows) = transpose of x (batch, rows, columns); the last stride of both is 1. A team handles a
 /// tile of `size` x `size` elements: with several lanes in blocks of W x W in registers, with one lane through local
 /// memory.
-template <class T, int W, int Items>
+template <class T, int W, int Items, bool Streams>
 struct transpose_tiles {
   static constexpr const char* source = "transpose.hpp";
   static constexpr int dimensions = 1;
+  static constexpr bool one_work_item = Items == 1;
   static constexpr int size = W > 1 ? 64 : 32;
   static constexpr std::size_t local_bytes = W > 1 ? 0 : size*(size + 1) * sizeof(T);
 
@@ -82,11 +81,19 @@ struct transpose_tiles {
     }
   }
 
-  void whole_block(const T* from, T* to) const {
-    detail::lanes_t<detail::moved_lane<T>, W> block[W];
-    for (int i = 0; i < W; ++i) __builtin_memcpy(&block[i], from + i * x.stride[1], sizeof(block[i]));
-    detail::transpose_block<W / 2>(block);
-    for (int j = 0; j < W; ++j) __builtin_memcpy(to + j * out.stride[1], &block[j], sizeof(block[j]));
+  void whole_block(const T* from, T* to) const { move_block(from, to, std::make_integer_sequence<int, W>{}); }
+
+  template <int... I>
+  void move_block(const T* from, T* to, std::integer_sequence<int, I...> lanes) const {
+    using lane = detail::moved_lane<T>;
+    detail::lanes_t<lane, W> block[W];
+    (__builtin_memcpy(&block[I], from + I * x.stride[1], sizeof(block[I])), ...);
+    detail::transpose_block<W / 2>(block, lanes);
+    if constexpr (Streams) {
+      (stream(reinterpret_cast<lane*>(to + I * out.stride[1]), pack<lane, W>::from(block[I])), ...);
+    } else {
+      (__builtin_memcpy(to + I * out.stride[1], &block[I], sizeof(block[I])), ...);
+    }
   }
 
   void part_of_block(const T* from, T* to, std::int64_t rows, std::int64_t columns) const {

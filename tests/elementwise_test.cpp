@@ -257,6 +257,33 @@ TEST_P(elementwise_test, transposes) {
   });
 }
 
+TEST_P(elementwise_test, streaming_stores_write_the_same) {
+  const auto check = [&]<class T>(T) {
+    const std::int64_t rows = 37, columns = 70, stride = 96;  // rows begin at cache lines and end inside of one
+    std::vector<T> host;
+    for (const float x : random_numbers<float>(stride * stride, 6)) host.push_back(static_cast<T>(x));
+    tensor<T> x(queue_, {stride * stride}, host);
+    const view<const T, 2> from{x.data(), {rows, columns}, {stride, 1}};
+    const auto run = [&](team_shape shape) {
+      detail::force_team_shape(shape);
+      tensor<T> out(queue_, {3, stride, stride}, std::vector<T>(3 * host.size(), static_cast<T>(77.f)));
+      T* to = out.data();
+      transpose(queue_, from, view<T, 2>{to, {columns, rows}, {stride, 1}}).wait();
+      if constexpr (!std::is_same_v<T, bfloat16>) {
+        to += stride * stride;
+        axpby(queue_, 2, from, 3, from, view<T, 2>{to, {rows, columns}, {stride, 1}}).wait();
+      }
+      to += stride * stride;
+      copy(queue_, from, view<T, 2>{to, {rows, columns}, {stride, 1}}).wait();
+      return out.to_host();
+    };
+    EXPECT_EQ(run(team_shape::streaming), run(team_shape::vector));
+  };
+  check(0.f);
+  check(bfloat16(0.f));
+  if (has_fp64()) check(0.0);
+}
+
 TEST_P(elementwise_test, dependencies_are_honoured) {
   sycl::queue out_of_order(GetParam());
   const std::int64_t n = 1 << 20;

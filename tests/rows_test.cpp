@@ -303,6 +303,21 @@ TEST_P(rows_test, the_same_input_gives_the_same_bits) {
   }
 }
 
+TEST_P(rows_test, streaming_stores_write_the_same_bits) {
+  const std::int64_t rows = 37, columns = 70, stride = 80;  // rows begin at cache lines and end inside of one
+  tensor<float> x(queue_, {rows * stride}, random_numbers<float>(rows * stride, 6));
+  const auto run = [&](team_shape shape) {
+    detail::force_team_shape(shape);
+    tensor<float> softmaxes(queue_, {rows * stride}, std::vector<float>(static_cast<std::size_t>(rows * stride), 77.f));
+    tensor<float> norms(queue_, {rows * stride}, softmaxes.to_host());
+    const view<const float, 2> from{x.data(), {rows, columns}, {stride, 1}};
+    softmax(queue_, from, view<float, 2>{softmaxes.data(), {rows, columns}, {stride, 1}}).wait();
+    layer_norm(queue_, from, view<float, 2>{norms.data(), {rows, columns}, {stride, 1}}).wait();
+    return std::pair{softmaxes.to_host(), norms.to_host()};
+  };
+  EXPECT_EQ(run(team_shape::streaming), run(team_shape::vector));
+}
+
 TEST_P(rows_test, dependencies_are_honoured) {
   sycl::queue out_of_order(GetParam());
   const std::int64_t n = 1 << 20;

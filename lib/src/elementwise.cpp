@@ -67,10 +67,11 @@ sycl::event map(sycl::queue& queue, Operation operation, view<const From, 3> x, 
                 const std::vector<sycl::event>& dependencies) {
   merge_dimensions(out, x);
   const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(out);
-  const team_shape shape = detail::choose_team_shape(queue, out.extent[2], neighbours);
+  const team_shape shape =
+      detail::choose_team_shape(queue, out.extent[2], neighbours, detail::streamable_bytes(out, x));
   constexpr std::size_t widest = sizeof(From) == 8 || sizeof(To) == 8 ? 8 : 4;
-  return detail::with_team<widest>(shape, [&]<int W, int Items>() {
-    const kernels::map_one<Operation, From, To, W, Items> kernel{x, out, operation, {}};
+  return detail::with_team<widest>(shape, [&]<int W, int Items, bool Streams>() {
+    const kernels::map_one<Operation, From, To, W, Items, Streams> kernel{x, out, operation, {}};
     return launch_tiles<Items>(queue, shape, kernel, dependencies);
   });
 }
@@ -80,9 +81,10 @@ sycl::event map(sycl::queue& queue, Operation operation, view<const T, 3> x, vie
                 const std::vector<sycl::event>& dependencies) {
   merge_dimensions(out, x, y);
   const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(y) && detail::has_neighbours(out);
-  const team_shape shape = detail::choose_team_shape(queue, out.extent[2], neighbours);
-  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items>() {
-    const kernels::map_two<Operation, T, W, Items> kernel{x, y, out, operation, {}};
+  const team_shape shape =
+      detail::choose_team_shape(queue, out.extent[2], neighbours, detail::streamable_bytes(out, x, y));
+  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items, bool Streams>() {
+    const kernels::map_two<Operation, T, W, Items, Streams> kernel{x, y, out, operation, {}};
     return launch_tiles<Items>(queue, shape, kernel, dependencies);
   });
 }
@@ -91,14 +93,18 @@ sycl::event map(sycl::queue& queue, Operation operation, view<const T, 3> x, vie
 template <class T>
 sycl::event transpose_dense(sycl::queue& queue, view<const T, 3> x, view<T, 3> out,
                             const std::vector<sycl::event>& dependencies) {
-  const auto run = [&]<int W, int Items>() {
-    using kernel_type = kernels::transpose_tiles<T, W, Items>;
+  const auto run = [&]<int W, int Items, bool Streams>() {
+    using kernel_type = kernels::transpose_tiles<T, W, Items, Streams>;
     const std::int64_t groups = x.extent[0] * kernel_type::tiles(x.extent[1]) * kernel_type::tiles(x.extent[2]);
     return launch(queue, detail::groups_of(groups, Items), kernel_type::local_bytes, kernel_type{x, out}, dependencies);
   };
-  const team_shape shape = detail::choose_team_shape(queue, 2048, true);
-  if (shape == team_shape::vector) return run.template operator()<(sizeof(T) == 8 ? 8 : 16), 1>();
-  return run.template operator()<1, 256>();
+  constexpr int lanes = sizeof(T) == 8 ? 8 : 16;
+  const std::int64_t streamable = lanes * sizeof(T) == 64 ? detail::streamable_bytes(out) : 0;  // only in whole lines
+  switch (detail::choose_team_shape(queue, 2048, true, streamable)) {
+    case team_shape::vector: return run.template operator()<lanes, 1, false>();
+    case team_shape::streaming: return run.template operator()<lanes, 1, true>();
+    default: return run.template operator()<1, 256, false>();
+  }
 }
 
 }  // namespace

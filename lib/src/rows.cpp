@@ -43,19 +43,19 @@ void check_weights(const char* function, const view<const T, Rank>& x, const cha
 /// Launches the kernel over all rows of its x; sets how many rows a work-group takes.
 template <int Items, class Kernel>
 sycl::event launch_rows(sycl::queue& queue, team_shape shape, Kernel kernel,
-                        const std::vector<sycl::event>& dependencies) {
+                        const std::vector<sycl::event>& dependencies, std::size_t local_bytes = 0) {
   const std::int64_t rows = kernel.x.extent[0] * kernel.x.extent[1];
   const std::int64_t row_bytes = kernel.x.extent[2] * static_cast<std::int64_t>(sizeof(*kernel.x.data));
   kernel.rows_per_group = detail::rows_per_group(queue, shape, rows, row_bytes);
   return launch(queue, detail::groups_of(detail::ceil_div(rows, kernel.rows_per_group), Items),
-                kernels::team<Items>::local_bytes, kernel, dependencies);
+                kernels::team<Items>::local_bytes + local_bytes, kernel, dependencies);
 }
 
 template <kernels::reduction Kind, class T>
 sycl::event reduce_rows(sycl::queue& queue, const view<const T, 3>& x, const view<T, 2>& out,
                         const std::vector<sycl::event>& dependencies) {
   const team_shape shape = detail::choose_team_shape(queue, x.extent[2], detail::has_neighbours(x));
-  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items>() {
+  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items, bool>() {
     return launch_rows<Items>(queue, shape, kernels::row_reduce<T, Kind, W, Items>{x, out, 0}, dependencies);
   });
 }
@@ -67,7 +67,7 @@ sycl::event reduce(sycl::queue& queue, const view<const T, 3>& x, const view<T, 
                    const std::vector<sycl::event>& dependencies) {
   if (!down_columns) return reduce_rows<Kind>(queue, x, out, dependencies);
   const team_shape shape = detail::choose_team_shape(queue, x.extent[2], true);
-  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items>() {
+  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items, bool>() {
     using kernel_type = kernels::column_reduce<T, Kind, W, Items>;
     const std::int64_t groups = x.extent[0] * kernel_type::strips(x.extent[1]);
     return launch(queue, detail::groups_of(groups, Items), kernel_type::local_bytes, kernel_type{transposed(x), out},
@@ -83,11 +83,14 @@ sycl::event softmax(sycl::queue& queue, std::type_identity_t<view<const T, Rank>
   check_matrices<T, Rank>("softmax", queue, x, y);
   check_row_result<T, Rank>("softmax", x, "log_sum_exp", log_sum_exp);
   const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(y);
-  const team_shape shape = detail::choose_team_shape(queue, x.extent[Rank - 1], neighbours);
-  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items>() {
-    const kernels::row_softmax<T, T, W, Items> kernel{detail::with_rank<3>(x), detail::with_rank<3>(y),
-                                                      detail::with_rank<2>(log_sum_exp), 0};
-    return launch_rows<Items>(queue, shape, kernel, dependencies);
+  const std::int64_t columns = x.extent[Rank - 1], row_bytes = columns * static_cast<std::int64_t>(sizeof(T));
+  constexpr std::int64_t most_kept_bytes = 32 * 1024;  // of exponentials, which shall stay in the first cache
+  const std::int64_t streamable = row_bytes <= most_kept_bytes ? detail::streamable_bytes(y, x) : 0;
+  const team_shape shape = detail::choose_team_shape(queue, columns, neighbours, streamable);
+  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items, bool Streams>() {
+    const kernels::row_softmax<T, W, Items, Streams> kernel{detail::with_rank<3>(x), detail::with_rank<3>(y),
+                                                            detail::with_rank<2>(log_sum_exp), 0};
+    return launch_rows<Items>(queue, shape, kernel, dependencies, Streams ? static_cast<std::size_t>(row_bytes) : 0);
   });
 }
 
@@ -105,16 +108,17 @@ sycl::event layer_norm(sycl::queue& queue, std::type_identity_t<view<const T, Ra
   }
   const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(y) &&
                           detail::has_neighbours(options.gamma) && detail::has_neighbours(options.beta);
-  const team_shape shape = detail::choose_team_shape(queue, x.extent[Rank - 1], neighbours);
-  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items>() {
-    const kernels::row_layer_norm<T, T, W, Items> kernel{detail::with_rank<3>(x),
-                                                         detail::with_rank<3>(y),
-                                                         options.gamma,
-                                                         options.beta,
-                                                         detail::with_rank<2>(options.mean),
-                                                         detail::with_rank<2>(options.deviation),
-                                                         options.epsilon,
-                                                         0};
+  const team_shape shape =
+      detail::choose_team_shape(queue, x.extent[Rank - 1], neighbours, detail::streamable_bytes(y, x));
+  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items, bool Streams>() {
+    const kernels::row_layer_norm<T, W, Items, Streams> kernel{detail::with_rank<3>(x),
+                                                               detail::with_rank<3>(y),
+                                                               options.gamma,
+                                                               options.beta,
+                                                               detail::with_rank<2>(options.mean),
+                                                               detail::with_rank<2>(options.deviation),
+                                                               options.epsilon,
+                                                               0};
     return launch_rows<Items>(queue, shape, kernel, dependencies);
   });
 }

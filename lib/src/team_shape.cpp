@@ -8,19 +8,28 @@ namespace {
 constexpr int by_device = -1;
 std::atomic<int> forced_shape = by_device;
 
+/// From here on results go past the caches.
+constexpr std::int64_t streaming_bytes = 16 << 20;
+
 }  // namespace
 
 void force_team_shape(std::optional<team_shape> shape) { forced_shape = shape ? static_cast<int>(*shape) : by_device; }
 
-team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, bool neighbours) {
+team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, bool neighbours,
+                             std::int64_t streamable_bytes) {
   if (const int forced = forced_shape; forced != by_device) {
     const auto shape = static_cast<team_shape>(forced);
-    return shape == team_shape::vector && !neighbours ? team_shape::scalar : shape;
+    if (shape == team_shape::streaming && streamable_bytes == 0) {
+      return neighbours ? team_shape::vector : team_shape::scalar;
+    }
+    const bool needs_neighbours = shape == team_shape::vector || shape == team_shape::streaming;
+    return needs_neighbours && !neighbours ? team_shape::scalar : shape;
   }
   if (properties(queue.get_device()).kind == device_kind::gpu) {
     return columns <= 1024 ? team_shape::group_32 : team_shape::group_256;
   }
-  return neighbours ? team_shape::vector : team_shape::scalar;
+  if (!neighbours) return team_shape::scalar;
+  return streamable_bytes >= streaming_bytes ? team_shape::streaming : team_shape::vector;
 }
 
 std::int64_t rows_per_group(const sycl::queue& queue, team_shape shape, std::int64_t rows, std::int64_t row_bytes) {

@@ -13,6 +13,7 @@ namespace nullscope::detail {
 
 enum class team_shape {
   vector,     ///< one work-item with a hardware vector of lanes: a CPU, elements that are neighbours
+  streaming,  ///< the same, and results are written past the caches, which they would not fit
   scalar,     ///< one work-item with one lane: a CPU, elements that are strided
   group_32,   ///< 32 work-items with one lane each: a GPU, short rows
   group_256,  ///< 256 work-items with one lane each: a GPU
@@ -21,19 +22,22 @@ enum class team_shape {
 /// For tests: every team takes this shape from now on, where it can; nothing: by the device again.
 void force_team_shape(std::optional<team_shape> shape);
 
-/// The shape for rows of `columns` elements; `neighbours` says that the last stride of all operands is 1.
-team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, bool neighbours);
+/// The shape for rows of `columns` elements; `neighbours` says that the last stride of all operands is 1, and
+/// `streamable_bytes` how much could be written past the caches.
+team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, bool neighbours,
+                             std::int64_t streamable_bytes = 0);
 
-/// Calls call.operator()<W, Items>() with the lanes and work-items of the shape, for numbers of `number_bytes`.
+/// Calls call.operator()<W, Items, Streams>() with the lanes and work-items of the shape, for numbers of NumberBytes.
 template <std::size_t NumberBytes, class Call>
 sycl::event with_team(team_shape shape, Call call) {
   switch (shape) {
-    case team_shape::vector: return call.template operator()<64 / NumberBytes, 1>();
-    case team_shape::scalar: return call.template operator()<1, 1>();
-    case team_shape::group_32: return call.template operator()<1, 32>();
+    case team_shape::vector: return call.template operator()<64 / NumberBytes, 1, false>();
+    case team_shape::streaming: return call.template operator()<64 / NumberBytes, 1, true>();
+    case team_shape::scalar: return call.template operator()<1, 1, false>();
+    case team_shape::group_32: return call.template operator()<1, 32, false>();
     case team_shape::group_256: break;
   }
-  return call.template operator()<1, 256>();
+  return call.template operator()<1, 256, false>();
 }
 
 /// How many rows of `row_bytes` a work-group takes, one after the other: one on a GPU; on a CPU so many that scheduling
@@ -64,6 +68,17 @@ view<T, To> with_rank(const view<T, From>& x) {
 template <class T, int Rank>
 bool has_neighbours(const view<T, Rank>& x) {
   return x.stride[Rank - 1] == 1 || x.extent[Rank - 1] <= 1;
+}
+
+/// The bytes of `out` if they can be written past the caches: every row begins at a cache line, and no input is
+/// overwritten, as it would still be in the caches. Otherwise 0.
+template <class T, int Rank, class... Inputs>
+std::int64_t streamable_bytes(const view<T, Rank>& out, const Inputs&... inputs) {
+  constexpr std::int64_t line = 64, bytes = sizeof(T);
+  bool is_aligned = reinterpret_cast<std::uintptr_t>(out.data) % line == 0;
+  for (int d = 0; d < Rank - 1; ++d) is_aligned &= out.extent[d] == 1 || out.stride[d] * bytes % line == 0;
+  const bool is_input = ((static_cast<const void*>(inputs.data) == out.data) || ...);
+  return is_aligned && !is_input ? out.size() * bytes : 0;
 }
 
 }  // namespace nullscope::detail
