@@ -1,9 +1,40 @@
 /// The innermost loop of every product of matrices: a tile of rows by packs, kept in registers.
 #pragma once
 
+#include <cstdint>
+
 #include "pack.hpp"
 
 namespace nullscope::kernels {
+
+/// tile (Rows, Packs) = 0
+template <class T, int W, int Rows, int Packs>
+void clear_tile(pack<T, W> (&tile)[Rows][Packs]) {
+#pragma unroll
+  for (int i = 0; i < Rows; ++i) {
+#pragma unroll
+    for (int p = 0; p < Packs; ++p) tile[i][p] = pack<T, W>(T(0));
+  }
+}
+
+/// Pack p of row i of a tile begins at memory[i * stride + p * PackDistance].
+template <int PackDistance, class T, int W, int Rows, int Packs>
+void load_tile(const T* memory, std::int64_t stride, pack<T, W> (&tile)[Rows][Packs]) {
+#pragma unroll
+  for (int i = 0; i < Rows; ++i) {
+#pragma unroll
+    for (int p = 0; p < Packs; ++p) tile[i][p] = load<W>(memory + i * stride + p * PackDistance);
+  }
+}
+
+template <int PackDistance, class T, int W, int Rows, int Packs>
+void store_tile(T* memory, std::int64_t stride, const pack<T, W> (&tile)[Rows][Packs]) {
+#pragma unroll
+  for (int i = 0; i < Rows; ++i) {
+#pragma unroll
+    for (int p = 0; p < Packs; ++p) store(memory + i * stride + p * PackDistance, tile[i][p]);
+  }
+}
 
 /// sum (Rows, Packs) += a (Rows, steps) b (steps, Packs packs). Element (i, k) of a is a[i * ARow + k * AStep]; pack p
 /// of row k of b begins at b[k * BRow + p * PackDistance]. The strides are constants, so that each is part of an

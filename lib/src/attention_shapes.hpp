@@ -18,6 +18,9 @@ attention_lanes choose_attention_lanes(const sycl::device& device);
 // Template arguments: lanes of a pack, rows and packs of a tile, lanes and workers of a work-group, block of keys.
 template <class T>
 using attention_vectors = kernels::attention_tile_shape<64 / sizeof(T), 12, 2, 1, 1, 256>;
+// 192 keys are whole tiles of columns and, for the gradients of the keys, whole tiles of rows.
+template <class T>
+using attention_backward_vectors = kernels::attention_tile_shape<64 / sizeof(T), 12, 2, 1, 1, 192>;
 using attention_work_items = kernels::attention_tile_shape<1, 4, 2, 16, 4, 64>;
 
 }  // namespace nullscope::detail
