@@ -70,7 +70,7 @@ sycl::event map(sycl::queue& queue, Operation operation, view<const From, 3> x, 
   const team_shape shape =
       detail::choose_team_shape(queue, out.extent[2], neighbours, detail::streamable_bytes(out, x));
   constexpr std::size_t widest = sizeof(From) == 8 || sizeof(To) == 8 ? 8 : 4;
-  return detail::with_team<widest>(shape, [&]<int W, int Items, bool Streams>() {
+  return detail::with_streaming_team<widest>(shape, [&]<int W, int Items, bool Streams>() {
     const kernels::map_one<Operation, From, To, W, Items, Streams> kernel{x, out, operation, {}};
     return launch_tiles<Items>(queue, shape, kernel, dependencies);
   });
@@ -83,7 +83,7 @@ sycl::event map(sycl::queue& queue, Operation operation, view<const T, 3> x, vie
   const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(y) && detail::has_neighbours(out);
   const team_shape shape =
       detail::choose_team_shape(queue, out.extent[2], neighbours, detail::streamable_bytes(out, x, y));
-  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items, bool Streams>() {
+  return detail::with_streaming_team<sizeof(T)>(shape, [&]<int W, int Items, bool Streams>() {
     const kernels::map_two<Operation, T, W, Items, Streams> kernel{x, y, out, operation, {}};
     return launch_tiles<Items>(queue, shape, kernel, dependencies);
   });

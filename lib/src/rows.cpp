@@ -55,7 +55,7 @@ template <kernels::reduction Kind, class T>
 sycl::event reduce_rows(sycl::queue& queue, const view<const T, 3>& x, const view<T, 2>& out,
                         const std::vector<sycl::event>& dependencies) {
   const team_shape shape = detail::choose_team_shape(queue, x.extent[2], detail::has_neighbours(x));
-  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items, bool>() {
+  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items>() {
     return launch_rows<Items>(queue, shape, kernels::row_reduce<T, Kind, W, Items>{x, out, 0}, dependencies);
   });
 }
@@ -67,7 +67,7 @@ sycl::event reduce(sycl::queue& queue, const view<const T, 3>& x, const view<T, 
                    const std::vector<sycl::event>& dependencies) {
   if (!down_columns) return reduce_rows<Kind>(queue, x, out, dependencies);
   const team_shape shape = detail::choose_team_shape(queue, x.extent[2], true);
-  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items, bool>() {
+  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items>() {
     using kernel_type = kernels::column_reduce<T, Kind, W, Items>;
     const std::int64_t groups = x.extent[0] * kernel_type::strips(x.extent[1]);
     return launch(queue, detail::groups_of(groups, Items), kernel_type::local_bytes, kernel_type{transposed(x), out},
@@ -87,7 +87,7 @@ sycl::event softmax(sycl::queue& queue, std::type_identity_t<view<const T, Rank>
   constexpr std::int64_t most_kept_bytes = 32 * 1024;  // of exponentials, which shall stay in the first cache
   const std::int64_t streamable = row_bytes <= most_kept_bytes ? detail::streamable_bytes(y, x) : 0;
   const team_shape shape = detail::choose_team_shape(queue, columns, neighbours, streamable);
-  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items, bool Streams>() {
+  return detail::with_streaming_team<sizeof(T)>(shape, [&]<int W, int Items, bool Streams>() {
     const kernels::row_softmax<T, W, Items, Streams> kernel{detail::with_rank<3>(x), detail::with_rank<3>(y),
                                                             detail::with_rank<2>(log_sum_exp), 0};
     return launch_rows<Items>(queue, shape, kernel, dependencies, Streams ? static_cast<std::size_t>(row_bytes) : 0);
@@ -110,7 +110,7 @@ sycl::event layer_norm(sycl::queue& queue, std::type_identity_t<view<const T, Ra
                           detail::has_neighbours(options.gamma) && detail::has_neighbours(options.beta);
   const team_shape shape =
       detail::choose_team_shape(queue, x.extent[Rank - 1], neighbours, detail::streamable_bytes(y, x));
-  return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items, bool Streams>() {
+  return detail::with_streaming_team<sizeof(T)>(shape, [&]<int W, int Items, bool Streams>() {
     const kernels::row_layer_norm<T, W, Items, Streams> kernel{detail::with_rank<3>(x),
                                                                detail::with_rank<3>(y),
                                                                options.gamma,

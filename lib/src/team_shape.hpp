@@ -29,7 +29,7 @@ team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, boo
 
 /// Calls call.operator()<W, Items, Streams>() with the lanes and work-items of the shape, for numbers of NumberBytes.
 template <std::size_t NumberBytes, class Call>
-sycl::event with_team(team_shape shape, Call call) {
+sycl::event with_streaming_team(team_shape shape, Call call) {
   switch (shape) {
     case team_shape::vector: return call.template operator()<64 / NumberBytes, 1, false>();
     case team_shape::streaming: return call.template operator()<64 / NumberBytes, 1, true>();
@@ -38,6 +38,13 @@ sycl::event with_team(team_shape shape, Call call) {
     case team_shape::group_256: break;
   }
   return call.template operator()<1, 256, false>();
+}
+
+/// The same for kernels that never stream: calls call.operator()<W, Items>().
+template <std::size_t NumberBytes, class Call>
+sycl::event with_team(team_shape shape, Call call) {
+  return with_streaming_team<NumberBytes>(
+      shape, [&]<int W, int Items, bool>() { return call.template operator()<W, Items>(); });
 }
 
 /// How many rows of `row_bytes` a work-group takes, one after the other: one on a GPU; on a CPU so many that scheduling
