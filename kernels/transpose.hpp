@@ -30,6 +30,10 @@ void transpose_block(Lanes (&block)[W], std::integer_sequence<int, I...> lanes) 
   (((I & Half) == 0 ? exchange<Half>(block[I], block[I | Half], lanes) : void()), ...);
   if constexpr (Half > 1) transpose_block<Half / 2>(block, lanes);
 }
+template <class Lanes, int W>
+void transpose_block(Lanes (&block)[W]) {
+  transpose_block<W / 2>(block, std::make_integer_sequence<int, W>{});
+}
 
 }  // namespace detail
 
@@ -88,7 +92,7 @@ struct transpose_tiles {
     using lane = detail::moved_lane<T>;
     detail::lanes_t<lane, W> block[W];
     (__builtin_memcpy(&block[I], from + I * x.stride[1], sizeof(block[I])), ...);
-    detail::transpose_block<W / 2>(block, lanes);
+    detail::transpose_block(block);
     if constexpr (Streams) {
       (stream(reinterpret_cast<lane*>(to + I * out.stride[1]), pack<lane, W>::from(block[I])), ...);
     } else {
