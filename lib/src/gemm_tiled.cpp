@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gemm_paths.hpp"
+#include "team_shape.hpp"
 
 namespace nullscope::detail {
 namespace {
@@ -29,8 +30,6 @@ struct shapes<double> {
   using vectors_256 = gemm_shape<4, 6, 2, 1, 1, 256>;
   using work_items = gemm_shape<1, 8, 4, 16, 16, 16>;
 };
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 template <class Shape, class In, class T>
 sycl::event launch_shape(sycl::queue& queue, const gemm_call<In, T>& call,
