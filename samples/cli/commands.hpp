@@ -10,5 +10,6 @@ void add_devices(CLI::App& app);
 void add_effective_attention(CLI::App& app);
 void add_rank(CLI::App& app);
 void add_svd(CLI::App& app);
+void add_sweep(CLI::App& app);
 
 }  // namespace nullscope::cli

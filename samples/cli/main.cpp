@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   nullscope::cli::add_effective_attention(app);
   nullscope::cli::add_rank(app);
   nullscope::cli::add_svd(app);
+  nullscope::cli::add_sweep(app);
 
   if (const std::string message = unknown_command(app, argc, argv); !message.empty()) {
     return complain(usage_error, message);

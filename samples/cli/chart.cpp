@@ -1,0 +1,215 @@
+#include "chart.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace nullscope::cli {
+namespace {
+
+// Of a panel, in SVG units; one unit prints as a third of a millimetre or so.
+constexpr double width = 380, height = 310, left = 62, right = 14, top = 34, bottom = 50;
+constexpr double plot_width = width - left - right, plot_height = height - top - bottom;
+constexpr double legend_step = 16, mark_radius = 3.4;
+
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&': result += "&amp;"; break;
+      case '<': result += "&lt;"; break;
+      case '>': result += "&gt;"; break;
+      case '"': result += "&quot;"; break;
+      default: result += c;
+    }
+  }
+  return result;
+}
+
+double transformed(chart_scale scale, double x) {
+  switch (scale) {
+    case chart_scale::log2: return std::log2(x);
+    case chart_scale::log2_with_zero: return std::log2(1 + x);
+    case chart_scale::linear: break;
+  }
+  return x;
+}
+
+/// Where x stands between the ends of the axis, from 0 to 1.
+double share(const chart_axis& axis, double x) {
+  const double low = transformed(axis.scale, axis.low), high = transformed(axis.scale, axis.high);
+  return high > low ? (transformed(axis.scale, x) - low) / (high - low) : 0.5;
+}
+
+/// Round numbers, about six.
+std::vector<double> linear_ticks(const chart_axis& axis) {
+  const double rough = std::max(axis.high - axis.low, 1e-9) / 6, power = std::pow(10, std::floor(std::log10(rough)));
+  double step = 10 * power;
+  for (const double candidate : {5 * power, 2 * power, power}) {
+    if (candidate >= rough) step = candidate;
+  }
+  std::vector<double> ticks;
+  const auto first = static_cast<long>(std::ceil(axis.low / step - 1e-9));
+  for (long i = first; static_cast<double>(i) * step <= axis.high + 1e-9 * step; ++i) {
+    ticks.push_back(static_cast<double>(i) * step);
+  }
+  return ticks;
+}
+
+/// Powers of two, every second or third one if there are many; zero first if it has a place.
+std::vector<double> power_ticks(const chart_axis& axis) {
+  const bool has_zero = axis.scale == chart_scale::log2_with_zero && axis.low <= 0;
+  const auto first = static_cast<int>(std::ceil(has_zero ? 1 : std::log2(axis.low) - 1e-9));
+  const auto last = static_cast<int>(std::floor(std::log2(axis.high) + 1e-9));
+  const int step = std::max(1, (last - first + 8) / 8);
+  std::vector<double> ticks;
+  if (has_zero) ticks.push_back(0);
+  for (int i = last - (last - first) / step * step; i <= last; i += step) ticks.push_back(std::exp2(i));
+  return ticks;
+}
+
+class panel_writer {
+ public:
+  panel_writer(const chart_panel& panel, char letter, double x, double y) : panel_(panel) {
+    print("<g transform=\"translate({:.0f} {:.0f})\">\n", x, y);
+    print("<text x=\"{:.0f}\" y=\"20\" font-size=\"13\"><tspan font-weight=\"bold\">{}</tspan>  {}</text>\n", left - 44,
+          letter, escaped(panel.title));
+    axes();
+    for (const chart_series& series : panel.series) {
+      if (series.mark == chart_mark::line || series.mark == chart_mark::dashed) {
+        polyline(series);
+      } else {
+        points(series);
+      }
+    }
+    legend();
+    text_ += "</g>\n";
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  template <class... Arguments>
+  void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
+  }
+
+  double x_of(double x) const { return left + plot_width * share(panel_.x, x); }
+  double y_of(double y) const { return top + plot_height * (1 - share(panel_.y, y)); }
+
+  static std::vector<double> ticks(const chart_axis& axis) {
+    return axis.scale == chart_scale::linear ? linear_ticks(axis) : power_ticks(axis);
+  }
+
+  void axes() {
+    const double floor = top + plot_height;
+    for (const double tick : ticks(panel_.y)) {
+      const double y = y_of(tick);
+      print("<path d=\"M{:.1f} {:.1f}h{:.1f}\" stroke=\"#e4e4e4\"/>", left, y, plot_width);
+      print("<path d=\"M{:.1f} {:.1f}h-4\" stroke=\"black\"/>", left, y);
+      print("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:.6g}</text>\n", left - 7, y + 4, tick);
+    }
+    for (const double tick : ticks(panel_.x)) {
+      const double x = x_of(tick);
+      print("<path d=\"M{:.1f} {:.1f}v4\" stroke=\"black\"/>", x, floor);
+      print("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.6g}</text>\n", x, floor + 17, tick);
+    }
+    print("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"none\" stroke=\"black\"/>\n", left,
+          top, plot_width, plot_height);
+    print("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", left + plot_width / 2, floor + 37,
+          escaped(panel_.x.label));
+    print("<text transform=\"translate({:.1f} {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n", left - 44,
+          top + plot_height / 2, escaped(panel_.y.label));
+  }
+
+  void polyline(const chart_series& series) {
+    if (series.points.empty()) return;
+    print("<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"1.4\"{} points=\"", series.colour, dashes(series));
+    for (const chart_point& point : series.points) print("{:.1f},{:.1f} ", x_of(point.x), y_of(point.y));
+    text_ += "\"/>\n";
+  }
+
+  static const char* dashes(const chart_series& series) {
+    return series.mark == chart_mark::dashed ? " stroke-dasharray=\"5 3\"" : "";
+  }
+
+  void points(const chart_series& series) {
+    for (const chart_point& point : series.points) {
+      const double x = x_of(point.x), low = y_of(point.low), high = y_of(point.high);
+      if (low - high > 0.5) {
+        print("<path d=\"M{:.1f} {:.1f}V{:.1f}M{:.1f} {:.1f}h6M{:.1f} {:.1f}h6\" stroke=\"{}\"/>", x, low, high, x - 3,
+              low, x - 3, high, series.colour);
+      }
+      mark(series, x, y_of(point.y));
+    }
+  }
+
+  /// Hollow squares and diamonds around full circles stay readable where series coincide.
+  void mark(const chart_series& series, double x, double y) {
+    constexpr double r = mark_radius;
+    switch (series.mark) {
+      case chart_mark::circle:
+        print("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"/>\n", x, y, r, series.colour);
+        break;
+      case chart_mark::square:
+        print(
+            "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"{}\" "
+            "stroke-width=\"1.4\"/>\n",
+            x - r - 0.8, y - r - 0.8, 2 * r + 1.6, 2 * r + 1.6, series.colour);
+        break;
+      case chart_mark::diamond:
+        print("<path d=\"M{:.1f} {:.1f}l{} {}l-{} {}l-{} -{}z\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.4\"/>\n",
+              x, y - r - 2, r + 2, r + 2, r + 2, r + 2, r + 2, r + 2, series.colour);
+        break;
+      case chart_mark::line:
+      case chart_mark::dashed:
+        print("<path d=\"M{:.1f} {:.1f}h20\" stroke=\"{}\" stroke-width=\"1.4\"{}/>\n", x - 10, y, series.colour,
+              dashes(series));
+        break;
+    }
+  }
+
+  void legend() {
+    std::size_t longest = 0;
+    for (const chart_series& series : panel_.series) longest = std::max(longest, series.name.size());
+    const double box_height = legend_step * static_cast<double>(panel_.series.size()) + 8;
+    const double box_width = 40 + 5.9 * static_cast<double>(longest);
+    const double x = panel_.legend == chart_corner::bottom_right ? left + plot_width - box_width - 8 : left + 8;
+    const double y = panel_.legend == chart_corner::top_left ? top + 8 : top + plot_height - box_height - 8;
+    print(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"white\" fill-opacity=\"0.85\" "
+        "stroke=\"#cccccc\"/>\n",
+        x, y, box_width, box_height);
+    double line = y + 4 + legend_step / 2;
+    for (const chart_series& series : panel_.series) {
+      mark(series, x + 17, line);
+      print("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 33, line + 4, escaped(series.name));
+      line += legend_step;
+    }
+  }
+
+  const chart_panel& panel_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string draw_chart(const std::string& title, const std::vector<chart_panel>& panels, std::size_t columns) {
+  const std::size_t rows = (panels.size() + columns - 1) / columns;
+  const double all_width = width * static_cast<double>(columns), all_height = height * static_cast<double>(rows);
+  std::string text = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+      "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"11\">\n"
+      "<title>{2}</title>\n<rect width=\"{0:.0f}\" height=\"{1:.0f}\" fill=\"white\"/>\n",
+      all_width, all_height, escaped(title));
+  for (std::size_t i = 0; i < panels.size(); ++i) {
+    const auto column = static_cast<double>(i % columns), row = static_cast<double>(i / columns);
+    text += panel_writer(panels[i], static_cast<char>('a' + i), column * width, row * height).text();
+  }
+  return text + "</svg>\n";
+}
+
+}  // namespace nullscope::cli

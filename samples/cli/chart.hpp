@@ -1,0 +1,55 @@
+/// Charts as SVG that a paper can print: panels with axes, points with bars, lines and a legend.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace nullscope::cli {
+
+/// Colours that stay apart for colour-blind readers and in print (Okabe and Ito).
+namespace chart_colour {
+inline constexpr const char* blue = "#0072B2";
+inline constexpr const char* orange = "#D55E00";
+inline constexpr const char* green = "#009E73";
+inline constexpr const char* grey = "#555555";
+}  // namespace chart_colour
+
+enum class chart_scale {
+  linear,
+  log2,
+  log2_with_zero  ///< log2(1 + x): close to log2, and zero has a place
+};
+
+struct chart_axis {
+  std::string label;
+  chart_scale scale = chart_scale::linear;
+  double low = 0, high = 1;
+};
+
+struct chart_point {
+  double x, y;
+  double low, high;  ///< of the bar; equal: no bar
+};
+
+enum class chart_mark { circle, square, diamond, line, dashed };
+
+struct chart_series {
+  std::string name;
+  std::string colour;
+  chart_mark mark = chart_mark::circle;
+  std::vector<chart_point> points;
+};
+
+enum class chart_corner { top_left, bottom_left, bottom_right };
+
+struct chart_panel {
+  std::string title;
+  chart_axis x, y;
+  std::vector<chart_series> series;  ///< later ones are drawn over earlier ones
+  chart_corner legend = chart_corner::top_left;
+};
+
+/// The panels in rows of `columns`, lettered a, b, ...
+std::string draw_chart(const std::string& title, const std::vector<chart_panel>& panels, std::size_t columns);
+
+}  // namespace nullscope::cli

@@ -1,0 +1,33 @@
+/// A bar on stderr with the time left; nothing at all if stderr is no terminal.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+namespace nullscope::cli {
+
+class progress_bar {
+ public:
+  /// `done` of the `total` was there before the clock started.
+  progress_bar(double total, double done);
+  ~progress_bar() { clear(); }
+  progress_bar(const progress_bar&) = delete;
+  progress_bar& operator=(const progress_bar&) = delete;
+
+  void advance(double work) { done_ += work; }
+
+  /// Draws the bar with `text` beside it, at most five times a second.
+  void draw(const std::string& text);
+
+  /// Takes the bar away, so that something else can be printed.
+  void clear();
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  bool is_enabled_, is_drawn_ = false;
+  double total_, done_, done_before_;
+  clock::time_point start_ = clock::now(), last_ = {};
+};
+
+}  // namespace nullscope::cli

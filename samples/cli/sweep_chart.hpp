@@ -1,0 +1,16 @@
+/// The chart of a sweep.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sweep_rows.hpp"
+#include "sweep_settings.hpp"
+
+namespace nullscope::cli {
+
+/// SVG: rank and null space over the length, with the bound min(S, d_v); the correlation, and the rank of the logits,
+/// where they were computed.
+std::string sweep_chart(const sweep_settings& settings, const std::vector<sweep_summary>& summaries);
+
+}  // namespace nullscope::cli

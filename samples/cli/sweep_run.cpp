@@ -1,0 +1,226 @@
+#include "sweep_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <nullscope/device.hpp>
+#include <nullscope/errors.hpp>
+#include <nullscope/version.hpp>
+#include <optional>
+
+#include "files.hpp"
+#include "interruption.hpp"
+#include "progress.hpp"
+#include "sweep_chart.hpp"
+#include "sweep_compute.hpp"
+#include "sweep_journal.hpp"
+#include "sweep_output.hpp"
+#include "work_splitter.hpp"
+
+namespace nullscope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The device of this process: the chosen one, and for further processes on the machine the next ones like it.
+sycl::device device_for(const std::string& text, std::size_t place) {
+  const sycl::device chosen = select_device(text);
+  std::vector<sycl::device> alike;
+  std::size_t first = 0;
+  for (const sycl::device& device : devices()) {
+    if (device == chosen) first = alike.size();
+    const device_properties &a = properties(device), &b = properties(chosen);
+    if (a.name == b.name && a.backend == b.backend) alike.push_back(device);
+  }
+  return alike.empty() ? chosen : alike[(first + place) % alike.size()];
+}
+
+/// Everything that decides the bytes of the files.
+nlohmann::ordered_json identity_of(const sweep_settings& settings, const sycl::device& device) {
+  const device_properties& about = properties(device);
+  nlohmann::ordered_json identity = to_json(settings);
+  identity["device"] = about.name;
+  identity["driver"] = about.driver;
+  identity["compute_units"] = about.compute_units;
+  identity["version"] = version();
+  identity["commit"] = git_commit();
+  return identity;
+}
+
+/// What the first process does.
+class sweep_run {
+ public:
+  sweep_run(const sweep_command& command, const sycl::device& device)
+      : command_(command),
+        units_(units_of(command.settings)),
+        identity_(identity_of(command.settings, device)),
+        results_(units_.size()) {}
+
+  void run(work_splitter& splitter, sweep_computer& computer) {
+    if (command_.resume && is_finished()) return;
+    std::int64_t memory = 0;
+    for (const sweep_unit& unit : units_) memory = std::max(memory, computer.memory_of(unit));
+    open_journal();
+    introduce(memory);
+    divided_work work;
+    double total = 0, kept = 0;
+    for (std::size_t i = 0; i < units_.size(); ++i) {
+      total += cost_of(command_.settings, units_[i]);
+      if (journal_->kept()[i].is_null()) {
+        work.units.push_back(i);
+      } else {
+        results_[i] = decode(journal_->kept()[i], command_.settings, units_[i]);
+        kept += cost_of(command_.settings, units_[i]);
+      }
+    }
+    progress_.emplace(total, kept);
+    print_complete_lines();
+    work.compute = [&](std::size_t i) { return encode(computer.compute(units_[i])).dump(); };
+    work.keep = [&](std::size_t i, const std::string& text) { keep(i, nlohmann::json::parse(text)); };
+    work.wait = [&] { wait(); };
+    note_signals();
+    try {
+      splitter.divide(work);
+      progress_->clear();
+      write_files();
+    } catch (const std::exception& failure) {
+      progress_->clear();
+      throw error(fmt::format("{} ({})", failure.what(), kept_text()));
+    }
+    fs::remove(path("sweep.journal"));
+  }
+
+ private:
+  fs::path path(const char* name) const { return command_.folder / name; }
+
+  std::string kept_text() const {
+    const auto kept = std::ranges::count_if(results_, [](const auto& rows) { return !rows.empty(); });
+    return fmt::format("{} of {} units are kept; go on with --resume", kept, units_.size());
+  }
+
+  /// Without a journal but with results, there is nothing left to do; they must be of the same settings.
+  bool is_finished() const {
+    if (fs::exists(path("sweep.journal")) || !fs::exists(path("sweep.json"))) return false;
+    const auto there = nlohmann::ordered_json::parse(read_file(path("sweep.json")), nullptr, false);
+    if (there.is_discarded()) throw file_error(fmt::format("{} is no JSON", path("sweep.json").string()));
+    expect_same_settings(path("sweep.json"), there.value("settings", nlohmann::ordered_json::object()), identity_);
+    if (!command_.quiet) fmt::print("The sweep in {} is finished.\n", command_.folder.string());
+    return true;
+  }
+
+  void open_journal() {
+    std::error_code failure;
+    fs::create_directories(command_.folder, failure);
+    if (failure) throw file_error(fmt::format("cannot make {}: {}", command_.folder.string(), failure.message()));
+    if (!command_.resume && !command_.overwrite) {
+      for (const char* name : {"sweep.journal", "sweep.json", "sweep.csv", "sweep.svg"}) {
+        if (!fs::exists(path(name))) continue;
+        throw file_error(
+            fmt::format("{} is there already; --resume goes on with it, --overwrite begins anew", path(name).string()));
+      }
+    }
+    if (command_.resume && fs::exists(path("sweep.journal"))) {
+      journal_ = sweep_journal::resume(path("sweep.journal"), identity_, units_.size());
+    }
+    if (!journal_) journal_ = sweep_journal::begin(path("sweep.journal"), identity_, units_.size());
+  }
+
+  void introduce(std::int64_t memory) {
+    if (command_.quiet) return;
+    const sweep_settings& s = command_.settings;
+    fmt::print("Null-space sweep: d = {}, {} heads, d_k = {}, seed {}, {} on {}\n", s.width, s.heads, s.key_size,
+               s.seed, s.is_double ? "f64" : "f32", identity_["device"].get<std::string>());
+    const auto kept = std::ranges::count_if(journal_->kept(), [](const auto& rows) { return !rows.is_null(); });
+    fmt::print("{} units of work{}; at most {} MiB of device memory a process\n\n", units_.size(),
+               kept > 0 ? fmt::format(", {} of them kept", kept) : "", (memory >> 20) + 1);
+    std::fflush(stdout);
+  }
+
+  void keep(std::size_t i, const nlohmann::json& rows) {
+    std::vector<sweep_row> decoded = decode(rows, command_.settings, units_[i]);
+    journal_->append(i, rows);
+    results_[i] = std::move(decoded);
+    progress_->advance(cost_of(command_.settings, units_[i]));
+    print_complete_lines();
+  }
+
+  /// Prints the lines of the table that have become complete, in the order of the units.
+  void print_complete_lines() {
+    while (printed_ < units_.size()) {
+      std::vector<sweep_row> rows;
+      std::size_t i = printed_;
+      const sweep_unit& first = units_[i];
+      for (; i < units_.size() && units_[i].kind == first.kind && units_[i].length == first.length; ++i) {
+        if (results_[i].empty()) return;
+        rows.insert(rows.end(), results_[i].begin(), results_[i].end());
+      }
+      if (!command_.quiet) {
+        progress_->clear();
+        const bool is_logits = first.kind == sweep_kind::logits;
+        if (printed_ == 0 || (is_logits && units_[printed_ - 1].kind != first.kind)) {
+          fmt::print("{}{}", printed_ > 0 ? "\n" : "", table_head(first.kind));
+        }
+        fmt::print("{}", table_line(summarise(rows)));
+        std::fflush(stdout);
+      }
+      printed_ = i;
+    }
+  }
+
+  /// Between two looks at the work: answers a signal, draws the bar.
+  void wait() {
+    if (const int signal = noted_signal(); signal != 0) {
+      progress_->clear();
+      fmt::print(stderr, "nullscope: interrupted: {}\n", kept_text());
+      std::fflush(nullptr);
+      std::_Exit(128 + signal);  // at once: a thread may be deep in a long unit
+    }
+    if (printed_ < units_.size()) progress_->draw(fmt::format("S = {}", units_[printed_].length));
+  }
+
+  void write_files() const {
+    std::vector<sweep_row> rows;
+    for (const auto& part : results_) rows.insert(rows.end(), part.begin(), part.end());
+    const std::vector<sweep_summary> summaries = summaries_of(rows);
+    write_atomically(path("sweep.csv"), sweep_csv(rows));
+    write_atomically(path("sweep.svg"), sweep_chart(command_.settings, summaries));
+    if (command_.settings.logit_rank) write_atomically(path("sweep_logit_rank.csv"), logit_csv(rows));
+    // Last, because it says that the sweep is finished.
+    write_atomically(path("sweep.json"), sweep_json({{"settings", identity_}}, summaries, rows));
+    if (!command_.quiet) fmt::print("\nWrote sweep.csv, sweep.json and sweep.svg into {}\n", command_.folder.string());
+  }
+
+  const sweep_command& command_;
+  std::vector<sweep_unit> units_;
+  nlohmann::ordered_json identity_;
+  std::vector<std::vector<sweep_row>> results_;  // of each unit; empty: not there yet
+  std::size_t printed_ = 0;                      // units whose lines are printed
+  std::optional<sweep_journal> journal_;
+  std::optional<progress_bar> progress_;
+};
+
+}  // namespace
+
+void run_sweep(const sweep_command& command) {
+  const std::unique_ptr<work_splitter> splitter = make_work_splitter();
+  std::unique_ptr<sweep_computer> computer;
+  const auto prepare = [&] {
+    const sycl::device device = device_for(command.device, splitter->place_on_machine());
+    computer = make_sweep_computer(command.settings, device);
+    return device;
+  };
+  if (splitter->is_first()) {
+    const sycl::device device = prepare();
+    sweep_run(command, device).run(*splitter, *computer);
+    return;
+  }
+  splitter->serve([&]() -> unit_function {
+    prepare();
+    return
+        [&, units = units_of(command.settings)](std::size_t i) { return encode(computer->compute(units[i])).dump(); };
+  });
+}
+
+}  // namespace nullscope::cli

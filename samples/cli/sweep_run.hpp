@@ -1,0 +1,21 @@
+/// A sweep from its settings to its files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "sweep_settings.hpp"
+
+namespace nullscope::cli {
+
+struct sweep_command {
+  sweep_settings settings;
+  std::string device;
+  std::filesystem::path folder = ".";
+  bool resume = false, overwrite = false, quiet = false;
+};
+
+/// Computes what is not kept already, prints the table and writes the files. Ends the process if a signal asks for it.
+void run_sweep(const sweep_command& command);
+
+}  // namespace nullscope::cli

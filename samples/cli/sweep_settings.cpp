@@ -1,0 +1,137 @@
+#include "sweep_settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nullscope/errors.hpp>
+
+namespace nullscope::cli {
+namespace {
+
+// The default number of samples keeps all default lengths within two minutes on two cores; longer sequences get fewer.
+constexpr std::int64_t default_samples = 10, default_added_samples = 2, samples_shrink_after = 4096;
+
+// Streams of random numbers have these numbers of bits for a length, a sample and a head.
+constexpr std::int64_t length_limit = 1 << 24, sample_limit = 1 << 20, head_limit = 1 << 16;
+
+std::vector<std::int64_t> lengths_between(std::int64_t first, std::int64_t last, std::int64_t per_doubling) {
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t i = 0;; ++i) {
+    const double exact =
+        static_cast<double>(first) * std::exp2(static_cast<double>(i) / static_cast<double>(per_doubling));
+    const std::int64_t length = std::llround(exact);
+    if (length >= last) break;
+    if (lengths.empty() || length > lengths.back()) lengths.push_back(length);
+  }
+  lengths.push_back(last);
+  return lengths;
+}
+
+void require(bool condition, const std::string& message) {
+  if (!condition) throw invalid_argument("sweep: " + message);
+}
+
+/// How many samples go into one unit: enough to keep a device busy, few enough to lose little when interrupted.
+std::int64_t samples_per_unit(const sweep_settings& settings, sweep_kind kind, std::int64_t length) {
+  constexpr std::int64_t numbers = std::int64_t{1} << 22;  // of all values V of a unit
+  return std::max<std::int64_t>(1, numbers / (length * settings.heads * settings.value_size(kind)));
+}
+
+void add_units(std::vector<sweep_unit>& units, const sweep_settings& settings, sweep_kind kind, std::int64_t length) {
+  const std::int64_t samples = settings.samples_of(kind, length);
+  const std::int64_t step = samples_per_unit(settings, kind, length);
+  for (std::int64_t first = 0; first < samples; first += step) {
+    units.push_back({kind, length, first, std::min(step, samples - first)});
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(sweep_kind kind) {
+  switch (kind) {
+    case sweep_kind::concatenated: return "concatenated";
+    case sweep_kind::added: return "added";
+    case sweep_kind::logits: return "logits";
+  }
+  return "";
+}
+
+std::int64_t sweep_settings::samples_of(sweep_kind kind, std::int64_t length) const {
+  if (samples > 0) return samples;
+  const std::int64_t most = kind == sweep_kind::added ? default_added_samples : default_samples;
+  return std::clamp<std::int64_t>(most * samples_shrink_after / length, 1, most);
+}
+
+bool sweep_settings::has_pearson(sweep_kind kind, std::int64_t length) const {
+  if (kind == sweep_kind::logits) return false;
+  if (pearson_up_to >= 0) return length <= pearson_up_to;
+  return kind == sweep_kind::concatenated || length <= 4096;
+}
+
+std::vector<sweep_kind> sweep_settings::kinds() const {
+  std::vector<sweep_kind> kinds;
+  if (heads_are != "added") kinds.push_back(sweep_kind::concatenated);
+  if (heads_are != "concatenated") kinds.push_back(sweep_kind::added);
+  return kinds;
+}
+
+sweep_settings complete(sweep_settings settings) {
+  require(settings.heads < head_limit, fmt::format("{} heads are too many", settings.heads));
+  require(settings.width % settings.heads == 0,
+          fmt::format("a width of {} cannot be divided among {} heads", settings.width, settings.heads));
+  if (settings.key_size == 0) settings.key_size = settings.width / settings.heads;
+  require(settings.samples < sample_limit, fmt::format("{} samples are too many", settings.samples));
+  if (settings.lengths.empty()) {
+    require(settings.min_length <= settings.max_length,
+            fmt::format("--min-length {} is above --max-length {}", settings.min_length, settings.max_length));
+    settings.lengths = lengths_between(settings.min_length, settings.max_length, settings.per_doubling);
+  }
+  std::ranges::sort(settings.lengths);
+  const auto repeated = std::ranges::unique(settings.lengths);
+  settings.lengths.erase(repeated.begin(), repeated.end());
+  require(settings.lengths.back() < length_limit, fmt::format("a length of {} is too large", settings.lengths.back()));
+  return settings;
+}
+
+nlohmann::ordered_json to_json(const sweep_settings& settings) {
+  return {{"lengths", settings.lengths},
+          {"samples", settings.samples},
+          {"width", settings.width},
+          {"heads", settings.heads},
+          {"key_size", settings.key_size},
+          {"heads_are", settings.heads_are},
+          {"seed", settings.seed},
+          {"type", settings.is_double ? "f64" : "f32"},
+          {"pearson_up_to", settings.pearson_up_to},
+          {"logit_rank", settings.logit_rank},
+          {"memory", settings.memory}};
+}
+
+std::vector<sweep_unit> units_of(const sweep_settings& settings) {
+  std::vector<sweep_unit> units;
+  for (const std::int64_t length : settings.lengths) {
+    for (const sweep_kind kind : settings.kinds()) add_units(units, settings, kind, length);
+  }
+  if (settings.logit_rank) {
+    // LN([T, 1]) has a direction from d_v + 2 tokens on; beyond twice d_v nothing new happens.
+    const std::int64_t values = settings.value_size(sweep_kind::logits);
+    for (std::int64_t length = values + 2; length <= 2 * std::max(values, settings.key_size); ++length) {
+      add_units(units, settings, sweep_kind::logits, length);
+    }
+  }
+  return units;
+}
+
+double cost_of(const sweep_settings& settings, const sweep_unit& unit) {
+  const auto s = static_cast<double>(unit.length), d = static_cast<double>(settings.width);
+  const auto dk = static_cast<double>(settings.key_size), dv = static_cast<double>(settings.value_size(unit.kind));
+  const double rank = std::min(s, dv);
+  const bool has_scores = unit.kind == sweep_kind::logits || settings.has_pearson(unit.kind, unit.length);
+  double a_head = 2 * s * d * dv + 8 * s * dv * rank + 6 * d * rank * rank + 60 * rank * rank * rank;
+  if (has_scores) a_head += 4 * s * d * dk + 2 * s * s * (dk + rank);
+  if (unit.kind == sweep_kind::logits) a_head += 60 * s * s * s;
+  return a_head * static_cast<double>(settings.heads * unit.samples);
+}
+
+}  // namespace nullscope::cli

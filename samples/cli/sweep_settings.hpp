@@ -1,0 +1,55 @@
+/// What a sweep computes: its settings, and the units of work that follow from them alone.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nullscope::cli {
+
+/// What is computed for a length: heads whose outputs are concatenated (d_v = d / h) or added (d_v = d), or the rank of
+/// the logits of alternative weights (concatenated heads).
+enum class sweep_kind { concatenated, added, logits };
+
+std::string_view to_string(sweep_kind kind);
+
+struct sweep_settings {
+  std::int64_t min_length = 16, max_length = 4096, per_doubling = 2;
+  std::vector<std::int64_t> lengths;  ///< given one by one, or filled by `complete`
+  std::int64_t samples = 0;           ///< 0: by kind and length, see `samples_of`
+  std::int64_t width = 512, heads = 8;
+  std::int64_t key_size = 0;  ///< 0: d / h
+  std::string heads_are = "both";
+  std::uint64_t seed = 1;
+  bool is_double = false;
+  std::int64_t pearson_up_to = -1;  ///< the largest length with a correlation; -1: all, 4096 for added heads
+  bool logit_rank = false;
+  std::int64_t memory = std::int64_t{2} << 30;  ///< bytes of device memory that a process may use
+
+  std::int64_t value_size(sweep_kind kind) const { return kind == sweep_kind::added ? width : width / heads; }
+  std::int64_t samples_of(sweep_kind kind, std::int64_t length) const;
+  bool has_pearson(sweep_kind kind, std::int64_t length) const;
+  std::vector<sweep_kind> kinds() const;
+};
+
+/// Fills in what follows from other settings. Throws invalid_argument on settings that make no sense.
+sweep_settings complete(sweep_settings settings);
+
+/// All that decides the numbers; two sweeps with equal settings write equal files.
+nlohmann::ordered_json to_json(const sweep_settings& settings);
+
+/// A piece of work that is computed at once, and kept once it is done.
+struct sweep_unit {
+  sweep_kind kind;
+  std::int64_t length, first_sample, samples;
+};
+
+/// The units, in the order of the results. They never depend on who computes them.
+std::vector<sweep_unit> units_of(const sweep_settings& settings);
+
+/// About how many operations a unit takes, for the time left.
+double cost_of(const sweep_settings& settings, const sweep_unit& unit);
+
+}  // namespace nullscope::cli
