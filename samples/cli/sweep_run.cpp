@@ -65,6 +65,7 @@ class sweep_run {
     open_journal();
     introduce(memory);
     divided_work work;
+    work.identity = identity_.dump();
     double total = 0, kept = 0;
     for (std::size_t i = 0; i < units_.size(); ++i) {
       total += cost_of(command_.settings, units_[i]);
@@ -205,21 +206,20 @@ class sweep_run {
 
 void run_sweep(const sweep_command& command) {
   const std::unique_ptr<work_splitter> splitter = make_work_splitter();
+  const auto device = [&] { return device_for(command.device, splitter->place_on_machine()); };
   std::unique_ptr<sweep_computer> computer;
-  const auto prepare = [&] {
-    const sycl::device device = device_for(command.device, splitter->place_on_machine());
-    computer = make_sweep_computer(command.settings, device);
-    return device;
-  };
   if (splitter->is_first()) {
-    const sycl::device device = prepare();
-    sweep_run(command, device).run(*splitter, *computer);
+    const sycl::device chosen = device();
+    computer = make_sweep_computer(command.settings, chosen);
+    sweep_run(command, chosen).run(*splitter, *computer);
     return;
   }
-  splitter->serve([&]() -> unit_function {
-    prepare();
-    return
-        [&, units = units_of(command.settings)](std::size_t i) { return encode(computer->compute(units[i])).dump(); };
+  splitter->serve([&]() -> shared_work {
+    const sycl::device chosen = device();
+    computer = make_sweep_computer(command.settings, chosen);
+    return {identity_of(command.settings, chosen).dump(), [&, units = units_of(command.settings)](std::size_t i) {
+              return encode(computer->compute(units[i])).dump();
+            }};
   });
 }
 

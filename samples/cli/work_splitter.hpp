@@ -10,13 +10,15 @@
 
 namespace nullscope::cli {
 
-/// Computes a unit and gives its result as text.
-using unit_function = std::function<std::string(std::size_t)>;
+/// What every process has to know.
+struct shared_work {
+  std::string identity;                             ///< settings and device: the same text in all processes
+  std::function<std::string(std::size_t)> compute;  ///< the result of a unit, as text; runs in a thread of its own
+};
 
 /// The work, as the first process sees it.
-struct divided_work {
+struct divided_work : shared_work {
   std::vector<std::size_t> units;                             ///< to be computed, begun in this order
-  unit_function compute;                                      ///< runs in a thread of its own
   std::function<void(std::size_t, const std::string&)> keep;  ///< takes a result, in the caller's thread
   std::function<void()> wait;                                 ///< called all the time while work is done, likewise
 };
@@ -31,12 +33,12 @@ class work_splitter {
   /// The place of this process among those on the same machine: they take different devices.
   virtual std::size_t place_on_machine() const = 0;
 
-  /// Returns when all units are kept. Throws what compute and keep throw, and file_error if another process failed.
+  /// Returns when all units are kept. Throws what compute and keep throw, and an error if another process failed.
   virtual void divide(const divided_work& work) = 0;
 
-  /// Computes what the first process asks for, until there is no more. `prepare` gives the function that computes; what
-  /// it or the function throws is reported to the first process.
-  virtual void serve(const std::function<unit_function()>& prepare) = 0;
+  /// Computes what the first process asks for, until there is no more. What `prepare` or the work throws is reported to
+  /// the first process, which says it.
+  virtual void serve(const std::function<shared_work()>& prepare) = 0;
 };
 
 std::unique_ptr<work_splitter> make_work_splitter();

@@ -13,7 +13,7 @@ class single_process : public work_splitter {
  public:
   bool is_first() const override { return true; }
   std::size_t place_on_machine() const override { return 0; }
-  void serve(const std::function<unit_function()>&) override {}
+  void serve(const std::function<shared_work()>&) override {}
 
   void divide(const divided_work& work) override {
     for (const std::size_t unit : work.units) {

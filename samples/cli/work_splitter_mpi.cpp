@@ -1,0 +1,175 @@
+/// The ranks of an MPI job. Rank 0 hands out units as ranks become free, and computes too: its main thread talks to the
+/// others (MPI_THREAD_FUNNELED) while another one works.
+///
+/// Each other rank sends one message at a time (ready, the result of a unit, or a failure) and gets one answer, the
+/// number of a unit or `no_more`. Nobody spins while waiting, because ranks may share cores with those that still work.
+#include <fmt/format.h>
+#include <mpi.h>
+#include <sched.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <future>
+#include <nullscope/errors.hpp>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "work_splitter.hpp"
+
+namespace nullscope::cli {
+namespace {
+
+enum message_tag { tag_ready, tag_result, tag_failure, tag_unit };
+
+constexpr long no_more = -1;
+
+void rest() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
+
+/// mpirun gives each of a few ranks one core. A CPU device would be another one then than in a run without MPI, with
+/// results that differ in their last digits; so the ranks of a machine share all of it.
+void use_all_cores() {
+  cpu_set_t all;
+  std::memset(&all, 0xff, sizeof(all));
+  sched_setaffinity(0, sizeof(all), &all);  // if this is refused, the comparison of identities will tell
+}
+
+/// Open MPI looks at the machine through hwloc, whose plug-in for OpenCL would load another OpenCL library than the one
+/// that belongs to the SYCL runtime, and no device would be found then.
+void leave_opencl_alone() { setenv("HWLOC_PLUGINS_BLACKLIST", "hwloc_opencl.so", 0); }
+
+struct message {
+  int rank;
+  message_tag tag;
+  std::string text;
+};
+
+std::optional<message> take_message(int from) {
+  int is_there = 0;
+  MPI_Status status;
+  MPI_Iprobe(from, MPI_ANY_TAG, MPI_COMM_WORLD, &is_there, &status);
+  if (is_there == 0) return std::nullopt;
+  int size = 0;
+  MPI_Get_count(&status, MPI_CHAR, &size);
+  message result{status.MPI_SOURCE, static_cast<message_tag>(status.MPI_TAG),
+                 std::string(static_cast<std::size_t>(size), '\0')};
+  MPI_Recv(result.text.data(), size, MPI_CHAR, result.rank, result.tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  return result;
+}
+
+message wait_for_message(int from) {
+  for (;; rest()) {
+    if (auto taken = take_message(from)) return *taken;
+  }
+}
+
+void send(int to, message_tag tag, const std::string& text) {
+  MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, to, tag, MPI_COMM_WORLD);
+}
+
+class mpi_ranks : public work_splitter {
+ public:
+  mpi_ranks() {
+    leave_opencl_alone();
+    int offered = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &offered);
+    if (offered < MPI_THREAD_FUNNELED)
+      throw unsupported_device("sweep: this MPI cannot be used by programs with threads");
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+    MPI_Comm machine;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine);
+    MPI_Comm_rank(machine, &place_);
+    MPI_Comm_free(&machine);
+    if (ranks_ > 1) use_all_cores();
+    unit_of_.resize(static_cast<std::size_t>(ranks_), no_more);
+    serving_ = rank_ == 0 ? ranks_ - 1 : 0;
+  }
+
+  ~mpi_ranks() override {
+    while (serving_ > 0) dismiss(wait_for_message(MPI_ANY_SOURCE).rank);  // after an error; their last results are lost
+    MPI_Request all_here;
+    MPI_Ibarrier(MPI_COMM_WORLD, &all_here);
+    for (int is_complete = 0; is_complete == 0; rest()) MPI_Test(&all_here, &is_complete, MPI_STATUS_IGNORE);
+    MPI_Finalize();
+  }
+
+  bool is_first() const override { return rank_ == 0; }
+  std::size_t place_on_machine() const override { return static_cast<std::size_t>(place_); }
+
+  void divide(const divided_work& work) override {
+    std::future<std::string> own;
+    std::size_t own_unit = 0;
+    next_ = 0;
+    while (next_ < work.units.size() || own.valid() || serving_ > 0) {
+      if (!own.valid() && next_ < work.units.size()) {
+        own_unit = work.units[next_++];
+        own = std::async(std::launch::async, work.compute, own_unit);
+      }
+      if (own.valid() && own.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+        work.keep(own_unit, own.get());
+      } else if (const auto taken = take_message(MPI_ANY_SOURCE)) {
+        answer(*taken, work);
+      } else {
+        rest();
+      }
+      work.wait();
+    }
+  }
+
+  void serve(const std::function<shared_work()>& prepare) override {
+    try {
+      const shared_work work = prepare();
+      send(0, tag_ready, work.identity);
+      for (;;) {
+        const long unit = std::stol(wait_for_message(0).text);
+        if (unit == no_more) return;
+        send(0, tag_result, work.compute(static_cast<std::size_t>(unit)));
+      }
+    } catch (const std::exception& failure) {
+      send(0, tag_failure, failure.what());
+      wait_for_message(0);  // no_more
+    }
+  }
+
+ private:
+  /// Takes what a rank has sent, and gives it the next unit.
+  void answer(const message& taken, const divided_work& work) {
+    long& unit = unit_of_[static_cast<std::size_t>(taken.rank)];
+    if (taken.tag == tag_failure) {
+      dismiss(taken.rank);
+      throw error(fmt::format("rank {} failed: {}", taken.rank, taken.text));
+    }
+    if (taken.tag == tag_ready && taken.text != work.identity) {
+      dismiss(taken.rank);
+      throw invalid_argument(
+          fmt::format("rank {} has other settings, another device or another program than rank 0:\n{}\n{}", taken.rank,
+                      taken.text, work.identity));
+    }
+    const long done = std::exchange(unit, no_more);
+    if (next_ < work.units.size()) {
+      unit = static_cast<long>(work.units[next_++]);
+      send(taken.rank, tag_unit, std::to_string(unit));
+    } else {
+      dismiss(taken.rank);
+    }
+    if (taken.tag == tag_result) work.keep(static_cast<std::size_t>(done), taken.text);
+  }
+
+  void dismiss(int rank) {
+    send(rank, tag_unit, std::to_string(no_more));
+    --serving_;
+  }
+
+  int rank_ = 0, ranks_ = 1, place_ = 0;
+  int serving_ = 0;            // ranks that have not been dismissed; only of rank 0
+  std::vector<long> unit_of_;  // of each rank: what it computes
+  std::size_t next_ = 0;       // of the units
+};
+
+}  // namespace
+
+std::unique_ptr<work_splitter> make_work_splitter() { return std::make_unique<mpi_ranks>(); }
+
+}  // namespace nullscope::cli
