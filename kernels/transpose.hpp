@@ -88,7 +88,7 @@ struct transpose_tiles {
   void whole_block(const T* from, T* to) const { move_block(from, to, std::make_integer_sequence<int, W>{}); }
 
   template <int... I>
-  void move_block(const T* from, T* to, std::integer_sequence<int, I...> lanes) const {
+  void move_block(const T* from, T* to, std::integer_sequence<int, I...>) const {
     using lane = detail::moved_lane<T>;
     detail::lanes_t<lane, W> block[W];
     (__builtin_memcpy(&block[I], from + I * x.stride[1], sizeof(block[I])), ...);
