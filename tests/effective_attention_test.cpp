@@ -393,6 +393,34 @@ TEST_P(effective_attention_test, is_the_same_to_the_bit_in_every_run) {
   EXPECT_EQ(first.summary[0].pearson, second.summary[0].pearson);
 }
 
+TEST_P(effective_attention_test, waits_for_its_dependencies) {
+  sycl::queue queue(GetParam());  // out of order
+  const head_shape s{2, 100, 100, 16, 8, 24};
+  const head_data<float> data = make_data<float>(s);
+  const auto expected = compute(queue_, data, s);
+  const tensor<float> source(queue, {2, 100, 16}, data.q), k(queue, {2, 100, 16}, data.k),
+      v(queue, {2, 100, 8}, data.v), h(queue, {2, 8, 24}, data.h);
+  tensor<float> q(queue, {2, 100, 16}), p(queue, {2, 100, 8}), u(queue, {2, 100, 8}), values(queue, {2, 8}),
+      log_sum_exp(queue, {2, 100});
+  tensor<std::int64_t> rank(queue, {2});
+  tensor<std::int32_t> status(queue, {2});
+  const attention_heads<float> heads{std::as_const(q).as<3>(), k.as<3>(), v.as<3>(), h.as<3>()};
+  tensor<std::byte> scratchpad(queue, {effective_attention_scratchpad_size<float>(queue, heads)});
+  const effective_attention_results<float> results{p.as<3>(),    u.as<3>(),      values.as<2>(),
+                                                   rank.as<1>(), status.as<1>(), log_sum_exp.as<2>()};
+  for (int run = 0; run < 5; ++run) {
+    const auto bytes = static_cast<std::size_t>(q.size()) * sizeof(float);
+    queue.fill(q.data(), NAN, static_cast<std::size_t>(q.size())).wait();
+    tensor<float> slow(queue, {1 << 24});
+    const sycl::event busy = queue.fill(slow.data(), 1.0f, static_cast<std::size_t>(slow.size()));
+    const sycl::event ready = queue.memcpy(q.data(), source.data(), bytes, busy);
+    effective_attention<float>(queue, heads, results, {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())},
+                               {}, {ready})
+        .wait_and_throw();
+    ASSERT_EQ(p.to_host(), expected.p.to_host());
+  }
+}
+
 TEST_P(effective_attention_test, refuses_shapes_that_do_not_fit) {
   const tensor<float> q(queue_, {2, 4, 8}), k(queue_, {2, 5, 8}), v(queue_, {2, 5, 3}), h(queue_, {2, 4, 6});
   const auto message = [&](auto call) { return message_of<invalid_argument>(call); };
