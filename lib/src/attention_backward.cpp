@@ -120,8 +120,8 @@ std::int64_t chunks_for(const sycl::queue& queue, std::int64_t matrices, std::in
 
 /// to (batch, heads, tokens, d) = factor * gradient (matrices, rows, stride)
 template <class T>
-void write_gradient(sycl::queue& queue, T factor, const T* gradient, std::int64_t rows, std::int64_t stride,
-                    const view<T, 4>& to, const sycl::event& ready, std::vector<sycl::event>& written) {
+sycl::event write_gradient(sycl::queue& queue, T factor, const T* gradient, std::int64_t rows, std::int64_t stride,
+                           const view<T, 4>& to, sycl::event ready) {
   const std::int64_t heads = to.extent[1], tokens = to.extent[2], d = to.extent[3];
   const bool at_once = to.extent[0] == 1 || to.stride[0] == heads * to.stride[1];
   const std::int64_t calls = at_once ? 1 : to.extent[0], count = at_once ? to.extent[0] * heads : heads;
@@ -130,8 +130,9 @@ void write_gradient(sycl::queue& queue, T factor, const T* gradient, std::int64_
         gradient + batch * heads * rows * stride, {count, tokens, d}, {rows * stride, stride, 1}};
     const view<T, 3> part{
         to.data + batch * to.stride[0], {count, tokens, d}, {to.stride[1], to.stride[2], to.stride[3]}};
-    written.push_back(nullscope::scale<T, 3>(queue, factor, from, part, {ready}));
+    ready = nullscope::scale<T, 3>(queue, factor, from, part, {ready});
   }
+  return ready;
 }
 
 template <class Shape, class In, class T>
@@ -181,13 +182,11 @@ sycl::event run(sycl::queue& queue, const attention_record<In, T>& forward, cons
     ready = {launch(queue, detail::groups_of(e.matrices * chunks, Shape::work_items),
                     static_cast<std::size_t>(kernel::local_bytes(panels)), work, ready)};
   }
-  std::vector<sycl::event> written;
   const std::int64_t query_rows = kernel::padded_rows(e.queries), key_rows = kernel::padded_rows(e.keys);
   const std::int64_t dk = kernel::padded_columns(e.dk), dv = kernel::padded_columns(e.dv);
-  write_gradient<T>(queue, scale, arrays.d_q, query_rows, dk, gradients.d_q, ready[0], written);
-  write_gradient<T>(queue, scale, arrays.d_k, key_rows, dk, gradients.d_k, ready[0], written);
-  write_gradient<T>(queue, T(1), arrays.d_v, key_rows, dv, gradients.d_v, ready[0], written);
-  return join(queue, written);
+  sycl::event written = write_gradient<T>(queue, scale, arrays.d_q, query_rows, dk, gradients.d_q, ready[0]);
+  written = write_gradient<T>(queue, scale, arrays.d_k, key_rows, dk, gradients.d_k, written);
+  return write_gradient<T>(queue, T(1), arrays.d_v, key_rows, dv, gradients.d_v, written);
 }
 
 }  // namespace

@@ -1,0 +1,136 @@
+/// Operands, results and plain references in double that the benchmarks of attention share.
+#pragma once
+
+#include <nullscope/attention.hpp>
+#include <nullscope/attention_backward.hpp>
+#include <nullscope/tensor.hpp>
+
+#include "harness.hpp"
+
+namespace nullscope::bench {
+
+constexpr std::int64_t attention_heads = 12, attention_width = 64;
+constexpr double attention_scale = 0.125;  // 1 / sqrt(width)
+
+/// q, k, v and d_out (heads, tokens, width) on the host and on the device, In being float or bfloat16.
+template <class In>
+struct attention_data {
+  attention_data(sycl::queue& q, std::int64_t length)
+      : queue(q),
+        tokens(length),
+        host_q(numbers(1)),
+        host_k(numbers(2)),
+        host_v(numbers(3)),
+        host_d_out(random_numbers<float>(attention_heads * length * attention_width, 4)),
+        q(queue, {attention_heads, length, attention_width}, host_q),
+        k(queue, {attention_heads, length, attention_width}, host_k),
+        v(queue, {attention_heads, length, attention_width}, host_v),
+        d_out(queue, {attention_heads, length, attention_width}, host_d_out),
+        out(queue, {attention_heads, length, attention_width}),
+        log_sum_exp(queue, {attention_heads, length}),
+        scratchpad(queue, {std::max(attention_scratchpad_size<In>(queue, heads(this->k), heads(this->v)),
+                                    attention_backward_scratchpad_size<In>(queue, heads(this->q), heads(this->k),
+                                                                           heads(this->v)))}) {}
+
+  /// (heads, tokens, width) as (1, heads, tokens, width).
+  template <class T>
+  view<const T, 4> heads(const tensor<T>& x) const {
+    return contiguous(x.data(), std::int64_t{1}, attention_heads, tokens, attention_width);
+  }
+  template <class T>
+  view<T, 4> result(tensor<T>& x) const {
+    return contiguous(x.data(), std::int64_t{1}, attention_heads, tokens, attention_width);
+  }
+  view<float, 3> sums() { return contiguous(log_sum_exp.data(), std::int64_t{1}, attention_heads, tokens); }
+  std::span<std::byte> memory() { return {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}; }
+
+  sycl::event forward() {
+    return attention<In, float>(queue, heads(q), heads(k), heads(v), result(out), {sums(), {}}, memory());
+  }
+
+  /// Row i of an operand of the host, in double.
+  template <class T>
+  std::vector<double> row(const std::vector<T>& x, std::int64_t head, std::int64_t i) const {
+    const T* from = x.data() + (head * tokens + i) * attention_width;
+    return std::vector<double>(from, from + attention_width);
+  }
+
+  sycl::queue& queue;
+  std::int64_t tokens;
+  std::vector<In> host_q, host_k, host_v;
+  std::vector<float> host_d_out;
+  tensor<In> q, k, v;
+  tensor<float> d_out, out, log_sum_exp;
+  tensor<std::byte> scratchpad;
+
+ private:
+  std::vector<In> numbers(std::uint64_t seed) const {
+    const std::vector<float> x = random_numbers<float>(attention_heads * tokens * attention_width, seed);
+    std::vector<In> result;
+    for (const float number : x) result.push_back(static_cast<In>(number));
+    return result;
+  }
+};
+
+inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+inline void add_scaled(double factor, const std::vector<double>& x, std::vector<double>& sum) {
+  for (std::size_t i = 0; i < x.size(); ++i) sum[i] += factor * x[i];
+}
+
+/// Weights of query i, which sees all keys.
+template <class In>
+std::vector<double> exact_weights(const attention_data<In>& d, std::int64_t head, std::int64_t i) {
+  const std::vector<double> query = d.row(d.host_q, head, i);
+  std::vector<double> weight;
+  double total = 0;
+  for (std::int64_t j = 0; j < d.tokens; ++j) {
+    weight.push_back(std::exp(attention_scale * dot(query, d.row(d.host_k, head, j))));
+    total += weight.back();
+  }
+  for (double& w : weight) w /= total;
+  return weight;
+}
+
+template <class In>
+std::vector<double> exact_out(const attention_data<In>& d, std::int64_t head, std::int64_t i) {
+  const std::vector<double> weight = exact_weights(d, head, i);
+  std::vector<double> out(attention_width, 0.0);
+  for (std::int64_t j = 0; j < d.tokens; ++j) {
+    add_scaled(weight[static_cast<std::size_t>(j)], d.row(d.host_v, head, j), out);
+  }
+  return out;
+}
+
+/// Calls visit(head, token) for some tokens of every head: the first, the last, and others between.
+template <class Visit>
+void for_some_tokens(std::int64_t tokens, Visit visit) {
+  for (std::int64_t head = 0; head < attention_heads; ++head) {
+    for (std::int64_t i = 0; i < tokens; i += std::max<std::int64_t>(1, (tokens - 1) / 5)) visit(head, i);
+  }
+}
+
+/// Compares some rows of `got` (heads, tokens, width) with exact(head, token).
+template <class In, class Exact>
+void verify_rows(const attention_data<In>& d, const std::vector<float>& got, const std::string& name, report& report,
+                 double bound, Exact exact) {
+  std::vector<float> found;
+  std::vector<double> expected;
+  for_some_tokens(d.tokens, [&](std::int64_t head, std::int64_t i) {
+    const float* row = got.data() + (head * d.tokens + i) * attention_width;
+    found.insert(found.end(), row, row + attention_width);
+    const std::vector<double> numbers = exact(head, i);
+    expected.insert(expected.end(), numbers.begin(), numbers.end());
+  });
+  report.residual(name, scaled_residual<float>(found, expected, std::sqrt(static_cast<double>(d.tokens))), bound);
+}
+
+void add_attention_forward(suite& suite, std::int64_t tokens);
+void add_attention_backward(suite& suite, std::int64_t tokens);
+void add_attention_weights(suite& suite, std::int64_t tokens);
+
+}  // namespace nullscope::bench
