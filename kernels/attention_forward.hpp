@@ -52,25 +52,25 @@ struct attention_forward {
     const std::int64_t last_row = std::min(row0 + panels * Shape::rows, q.extent[2]) - 1;
     const std::int64_t visible = visibility.keys_of(batch, last_row, keys);
     for (std::int64_t key0 = 0; key0 < visible; key0 += Shape::key_block) {
-      const int count = static_cast<int>(std::min<std::int64_t>(Shape::key_block, visible - key0));
+      const key_range block{matrix, batch, row0, key0, std::min<std::int64_t>(Shape::key_block, visible - key0)};
       for (std::int64_t panel = worker; panel < panels; panel += Shape::workers) {
+        const std::int64_t first = panel * Shape::rows;
+        const int count = seen_by(block, first + Shape::rows - 1);
         T* scores = memory.scores + worker * Shape::rows * Shape::score_stride;
-        multiply_keys(memory.query_panel(panel), matrix, key0, count, scores, lane);
+        multiply_keys(memory.query_panel(panel), block, count, scores, lane);
         sycl::group_barrier(item.get_group());
-        int seen[Shape::rows];
+        if constexpr (Shape::lanes > 1) {
+          for (int i = 0; i < Shape::rows; ++i) {
+            memory.partial[(first + i) * Shape::lanes + lane] =
+                largest_score(scores + i * Shape::score_stride, seen_by(block, first + i), lane);
+          }
+          sycl::group_barrier(item.get_group());
+        }
         for (int i = 0; i < Shape::rows; ++i) {
-          const std::int64_t limit = visibility.keys_of(batch, row0 + panel * Shape::rows + i, keys) - key0;
-          seen[i] = static_cast<int>(std::clamp<std::int64_t>(limit, 0, count));
+          exponentiate(memory, first + i, scores + i * Shape::score_stride, seen_by(block, first + i), count, lane);
         }
-        find_maxima(scores, seen, memory.partial + worker * Shape::rows * Shape::lanes, lane);
         sycl::group_barrier(item.get_group());
-        T correction[Shape::rows], maximum[Shape::rows];
-        exponentiate(memory, panel, worker, scores, seen, count, lane, correction, maximum);
-        sycl::group_barrier(item.get_group());
-        if (lane == 0) {
-          for (int i = 0; i < Shape::rows; ++i) memory.maximum[panel * Shape::rows + i] = maximum[i];
-        }
-        multiply_values(memory.out_panel(panel), scores, matrix, key0, count, correction, lane);
+        multiply_values(memory, panel, block, count, scores, lane);
         sycl::group_barrier(item.get_group());
       }
     }
@@ -80,6 +80,17 @@ struct attention_forward {
   }
 
  private:
+  /// A block of keys, and the queries that meet it.
+  struct key_range {
+    std::int64_t matrix, batch, row0, key0, count;
+  };
+
+  /// Keys of the block that row r of the group sees; not fewer than the row before it.
+  int seen_by(const key_range& block, std::int64_t r) const {
+    const std::int64_t seen = visibility.keys_of(block.batch, block.row0 + r, keys) - block.key0;
+    return static_cast<int>(std::clamp<std::int64_t>(seen, 0, block.count));
+  }
+
   /// Queries, scaled and transposed, into local memory; no maximum and no sum yet.
   void begin(const attention_local<T, Shape>& memory, std::int64_t batch, std::int64_t head, std::int64_t row0,
              int lane, int worker) const {
@@ -92,7 +103,8 @@ struct attention_forward {
         for (std::int64_t k = lane; k < dk; k += Shape::lanes) {
           queries[k * Shape::rows + i] = is_inside ? scale * static_cast<T>(q(batch, head, row0 + r, k)) : T(0);
         }
-        memory.sum[r * Shape::lanes + lane] = memory.squares[r * Shape::lanes + lane] = T(0);
+        store(memory.sum + r * Shape::pack_distance + lane * Shape::width, lanes(T(0)));
+        store(memory.squares + r * Shape::pack_distance + lane * Shape::width, lanes(T(0)));
         if (lane == 0) memory.maximum[r] = -infinity;
         T* out_row = memory.out_panel(panel) + i * memory.out_stride;
         for (std::int64_t c = lane; c < memory.out_stride; c += Shape::lanes) out_row[c] = T(0);
@@ -101,97 +113,87 @@ struct attention_forward {
   }
 
   /// scores (rows, count) = queries (rows, dk) keys (dk, count)
-  void multiply_keys(const T* queries, std::int64_t matrix, std::int64_t key0, int count, T* scores, int lane) const {
+  void multiply_keys(const T* queries, const key_range& block, int count, T* scores, int lane) const {
     const std::int64_t dk = q.extent[3];
     const std::int64_t panels_of_keys = (keys + Shape::columns - 1) / Shape::columns;
-    const T* key_panel = key_panels + (matrix * panels_of_keys + key0 / Shape::columns) * dk * Shape::columns;
+    const T* key_panel =
+        key_panels + (block.matrix * panels_of_keys + block.key0 / Shape::columns) * dk * Shape::columns;
     for (int column = 0; column < count; column += Shape::columns, key_panel += dk * Shape::columns) {
       tile sum;
-#pragma unroll
-      for (int i = 0; i < Shape::rows; ++i) {
-#pragma unroll
-        for (int p = 0; p < Shape::packs; ++p) sum[i][p] = lanes(T(0));
-      }
+      clear_tile(sum);
       multiply_tile<1, Shape::rows, Shape::columns, Shape::pack_distance>(queries, key_panel + lane * Shape::width,
                                                                           static_cast<int>(dk), sum);
-#pragma unroll
-      for (int i = 0; i < Shape::rows; ++i) {
-#pragma unroll
-        for (int p = 0; p < Shape::packs; ++p) {
-          store(scores + i * Shape::score_stride + column + p * Shape::pack_distance + lane * Shape::width, sum[i][p]);
-        }
-      }
+      store_tile<Shape::pack_distance>(scores + column + lane * Shape::width, Shape::score_stride, sum);
     }
   }
 
-  /// partial (rows, lanes): the largest visible score that this lane sees.
-  static void find_maxima(const T* scores, const int (&seen)[Shape::rows], T* partial, int lane) {
-    for (int i = 0; i < Shape::rows; ++i) {
-      const T* row = scores + i * Shape::score_stride;
-      lanes largest_score(-infinity);
-      int c = lane * Shape::width;
-      for (; c + Shape::width <= seen[i]; c += Shape::pack_distance) {
-        largest_score = max(load<Shape::width>(row + c), largest_score);
-      }
-      if (c < seen[i]) largest_score = max(load_tail<Shape::width>(row + c, seen[i] - c, -infinity), largest_score);
-      partial[i * Shape::lanes + lane] = largest(largest_score);
+  /// Of the first `seen` scores of a row, those of this lane.
+  static T largest_score(const T* row, int seen, int lane) {
+    lanes largest_so_far(-infinity);
+    int c = lane * Shape::width;
+    for (; c + Shape::width <= seen; c += Shape::pack_distance) {
+      largest_so_far = max(load<Shape::width>(row + c), largest_so_far);
     }
+    if (c < seen) largest_so_far = max(load_tail<Shape::width>(row + c, seen - c, -infinity), largest_so_far);
+    return largest(largest_so_far);
   }
 
-  /// scores -> exp(scores - maximum), 0 where not visible; sums corrected for the new maximum and continued.
-  void exponentiate(const attention_local<T, Shape>& memory, std::int64_t panel, int worker, T* scores,
-                    const int (&seen)[Shape::rows], int count, int lane, T (&correction)[Shape::rows],
-                    T (&maximum)[Shape::rows]) const {
-    const T* partial = memory.partial + worker * Shape::rows * Shape::lanes;
-    for (int i = 0; i < Shape::rows; ++i) {
-      const std::int64_t r = panel * Shape::rows + i;
-      const T before = memory.maximum[r];
-      maximum[i] = before;
-      for (int l = 0; l < Shape::lanes; ++l) maximum[i] = sycl::fmax(maximum[i], partial[i * Shape::lanes + l]);
-      const T offset = maximum[i] == -infinity ? T(0) : maximum[i];  // -inf - -inf would be NaN
-      correction[i] = sycl::exp(before - offset);
-      T* row = scores + i * Shape::score_stride;
-      lanes total(T(0)), squares(T(0));
-      for (int c = lane * Shape::width; c < count; c += Shape::pack_distance) {
-        lanes e = exp_of_nonpositive(load<Shape::width>(row + c) - lanes(offset));
-        if (c + Shape::width > seen[i]) {
-          store(row + c, e);
-          e = load_tail<Shape::width>(row + c, seen[i] - c, T(0));
-        }
-        store(row + c, e);
-        total += e;
-        squares = fma(e, e, squares);
-      }
-      T& sum_so_far = memory.sum[r * Shape::lanes + lane];
-      T& squares_so_far = memory.squares[r * Shape::lanes + lane];
-      sum_so_far = sum_so_far * correction[i] + sum(total);
-      squares_so_far = squares_so_far * correction[i] * correction[i] + sum(squares);
+  /// The maximum of row r with this block's scores.
+  static T new_maximum(const attention_local<T, Shape>& memory, std::int64_t r) {
+    T maximum = memory.maximum[r];
+    for (int l = 0; l < Shape::lanes; ++l) maximum = sycl::fmax(maximum, memory.partial[r * Shape::lanes + l]);
+    return maximum;
+  }
+
+  /// scores -> exp(scores - maximum), 0 from `seen` to `count`; sums corrected for the new maximum and continued.
+  void exponentiate(const attention_local<T, Shape>& memory, std::int64_t r, T* row, int seen, int count,
+                    int lane) const {
+    const T before = memory.maximum[r];
+    T maximum;
+    if constexpr (Shape::lanes == 1) {
+      maximum = memory.maximum[r] = sycl::fmax(before, largest_score(row, seen, lane));
+    } else {
+      maximum = new_maximum(memory, r);  // becomes memory.maximum once no lane needs the old one
     }
+    const T offset = maximum == -infinity ? T(0) : maximum;  // -inf - -inf would be NaN
+    const T correction = before == maximum ? T(1) : sycl::exp(before - offset);
+    if (lane == 0) memory.correction[r] = correction;
+    T* sums = memory.sum + r * Shape::pack_distance + lane * Shape::width;
+    T* squares = memory.squares + r * Shape::pack_distance + lane * Shape::width;
+    lanes total = lanes(correction) * load<Shape::width>(sums);
+    lanes total_squares = lanes(correction * correction) * load<Shape::width>(squares);
+    for (int c = lane * Shape::width; c < count; c += Shape::pack_distance) {
+      lanes e = exp_of_nonpositive(load<Shape::width>(row + c) - lanes(offset));
+      if (c + Shape::width > seen) e = first_lanes_of(e, seen - c);
+      store(row + c, e);
+      total += e;
+      total_squares = fma(e, e, total_squares);
+    }
+    store(sums, total);
+    store(squares, total_squares);
   }
 
   /// out (rows, dv) = out * correction + weights (rows, count) values (count, dv)
-  void multiply_values(T* out_rows, const T* weights, std::int64_t matrix, std::int64_t key0, int count,
-                       const T (&correction)[Shape::rows], int lane) const {
-    const std::int64_t stride = attention_local<T, Shape>::padded_columns(out.extent[3]);
+  void multiply_values(const attention_local<T, Shape>& memory, std::int64_t panel, const key_range& block, int count,
+                       const T* weights, int lane) const {
+    const std::int64_t stride = memory.out_stride, first = panel * Shape::rows;
     for (std::int64_t column = 0; column < stride; column += Shape::columns) {
-      const T* value_panel =
-          value_panels + ((matrix * stride / Shape::columns + column / Shape::columns) * keys + key0) * Shape::columns;
-      T* to = out_rows + column + lane * Shape::width;
+      const T* value_panel = value_panels + (block.matrix * stride + column) * keys + block.key0 * Shape::columns;
+      T* to = memory.out_panel(panel) + column + lane * Shape::width;
       tile sum;
+      load_tile<Shape::pack_distance>(to, stride, sum);
 #pragma unroll
       for (int i = 0; i < Shape::rows; ++i) {
+        const lanes correction(memory.correction[first + i]);
 #pragma unroll
-        for (int p = 0; p < Shape::packs; ++p) {
-          sum[i][p] = lanes(correction[i]) * load<Shape::width>(to + i * stride + p * Shape::pack_distance);
-        }
+        for (int p = 0; p < Shape::packs; ++p) sum[i][p] *= correction;
       }
       multiply_tile<Shape::score_stride, 1, Shape::columns, Shape::pack_distance>(
           weights, value_panel + lane * Shape::width, count, sum);
-#pragma unroll
-      for (int i = 0; i < Shape::rows; ++i) {
-#pragma unroll
-        for (int p = 0; p < Shape::packs; ++p) store(to + i * stride + p * Shape::pack_distance, sum[i][p]);
-      }
+      store_tile<Shape::pack_distance>(to, stride, sum);
+    }
+    if (Shape::lanes > 1 && lane == 0) {
+      for (int i = 0; i < Shape::rows; ++i) memory.maximum[first + i] = new_maximum(memory, first + i);
     }
   }
 
@@ -202,8 +204,9 @@ struct attention_forward {
     if (row >= q.extent[2]) return;
     T total = 0, squares = 0;
     for (int l = 0; l < Shape::lanes; ++l) {
-      total += memory.sum[r * Shape::lanes + l];
-      squares += memory.squares[r * Shape::lanes + l];
+      const std::int64_t at = r * Shape::pack_distance + l * Shape::width;
+      total += sum(load<Shape::width>(memory.sum + at));
+      squares += sum(load<Shape::width>(memory.squares + at));
     }
     const T factor = total == T(0) ? T(0) : T(1) / total;
     const T* from = memory.out_panel(0) + r * memory.out_stride;

@@ -58,12 +58,12 @@ pack<T, W> first_lanes_of(pack<T, W> x, std::int64_t count) {
 template <class T, class Shape>
 struct attention_local {
   std::int64_t dk, out_stride;
-  T* queries;        // (panels, dk, rows)
-  T* scores;         // (workers, rows, score_stride)
-  T* outs;           // (panels, rows, out_stride)
-  T* partial;        // (workers, rows, lanes)
-  T *sum, *squares;  // (panels * rows, lanes)
-  T* maximum;        // (panels * rows)
+  T* scores;                // (workers, rows, score_stride)
+  T* outs;                  // (panels * rows, out_stride)
+  T *sum, *squares;         // (panels * rows, lanes, width)
+  T* queries;               // (panels, dk, rows)
+  T* partial;               // (panels * rows, lanes)
+  T *maximum, *correction;  // (panels * rows)
 
   static std::int64_t padded_columns(std::int64_t columns) {
     return (columns + Shape::columns - 1) / Shape::columns * Shape::columns;
@@ -71,19 +71,21 @@ struct attention_local {
 
   attention_local(std::byte* local, std::int64_t panels, std::int64_t key_width, std::int64_t dv)
       : dk(key_width), out_stride(padded_columns(dv)) {
+    const std::int64_t rows = panels * Shape::rows;
     scores = reinterpret_cast<T*>(local);
     outs = scores + Shape::workers * Shape::rows * Shape::score_stride;
-    queries = outs + panels * Shape::rows * out_stride;
-    partial = queries + panels * dk * Shape::rows;
-    sum = partial + Shape::workers * Shape::rows * Shape::lanes;
-    squares = sum + panels * Shape::rows * Shape::lanes;
-    maximum = squares + panels * Shape::rows * Shape::lanes;
+    sum = outs + rows * out_stride;
+    squares = sum + rows * Shape::pack_distance;
+    queries = squares + rows * Shape::pack_distance;
+    partial = queries + rows * dk;
+    maximum = partial + rows * Shape::lanes;
+    correction = maximum + rows;
   }
 
   static std::int64_t bytes(std::int64_t panels, std::int64_t dk, std::int64_t dv) {
-    const std::int64_t of_worker = Shape::score_stride + Shape::lanes;
-    const std::int64_t of_row = padded_columns(dv) + dk + 2 * Shape::lanes + 1;
-    return static_cast<std::int64_t>(sizeof(T)) * Shape::rows * (Shape::workers * of_worker + panels * of_row);
+    const std::int64_t of_row = padded_columns(dv) + dk + 2 * Shape::pack_distance + Shape::lanes + 2;
+    return static_cast<std::int64_t>(sizeof(T)) * Shape::rows *
+           (Shape::workers * Shape::score_stride + panels * of_row);
   }
 
   T* query_panel(std::int64_t panel) const { return queries + panel * dk * Shape::rows; }
