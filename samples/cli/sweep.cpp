@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t largest = std::int64_t{1} << 40;
 
-void add_options(CLI::App& sweep, sweep_command& command, std::string& type) {
+void add_options(CLI::App& sweep, sweep_command& command) {
   sweep_settings& settings = command.settings;
   const CLI::Range positive(std::int64_t{1}, largest);
   const auto number = [&](const char* name, std::int64_t& value, const char* text) {
@@ -33,7 +33,11 @@ void add_options(CLI::App& sweep, sweep_command& command, std::string& type) {
                   "How heads form the output: concatenated (d_v = d / h), added (d_v = d) or both (default)")
       ->check(CLI::IsMember({"concatenated", "added", "both"}));
   sweep.add_option("--seed", settings.seed, "Of all random numbers (default: 1)");
-  sweep.add_option("--type", type, "f32 (default) or f64")->check(CLI::IsMember({"f32", "f64"}));
+  sweep
+      .add_option("--type", command.type,
+                  "f32 or f64 (default, where the device has it): single precision is faster, and misses a few of 512 "
+                  "singular values")
+      ->check(CLI::IsMember({"f32", "f64"}));
   sweep
       .add_option("--pearson-up-to", settings.pearson_up_to,
                   "The longest sequence with a correlation of raw and effective attention, which takes time S^2; 0: "
@@ -54,10 +58,9 @@ void add_options(CLI::App& sweep, sweep_command& command, std::string& type) {
 
 void add_sweep(CLI::App& app) {
   auto command = std::make_shared<sweep_command>();
-  auto type = std::make_shared<std::string>("f32");
   CLI::App* sweep = app.add_subcommand(
       "sweep", "Rank and null space of T = V H, and the correlation of raw and effective attention, over the length");
-  add_options(*sweep, *command, *type);
+  add_options(*sweep, *command);
   sweep->footer(
       "Random heads: tokens E normal, weights with deviation 1 / sqrt(rows), V = E W_V. One line a length as it "
       "becomes\n"
@@ -69,11 +72,10 @@ void add_sweep(CLI::App& app) {
       "Examples:\n"
       "  nullscope sweep --output results\n"
       "  nullscope sweep --samples 100 --heads-are concatenated --min-length 64 --pearson-up-to 0\n"
-      "  nullscope sweep --lengths 66,100,128 --logit-rank --type f64\n"
-      "  nullscope sweep --max-length 131072 --memory 4GiB --output long --resume\n"
+      "  nullscope sweep --lengths 66,100,128 --logit-rank\n"
+      "  nullscope sweep --max-length 131072 --type f32 --output long --resume\n"
       "  mpirun -n 4 nullscope sweep --output results          (built with NULLSCOPE_MPI)");
-  sweep->callback([command, type] {
-    command->settings.is_double = *type == "f64";
+  sweep->callback([command] {
     command->settings = complete(command->settings);
     run_sweep(*command);
   });

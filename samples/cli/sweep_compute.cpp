@@ -2,17 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <nullscope/device.hpp>
+#include <cmath>
 #include <nullscope/errors.hpp>
-#include <nullscope/null_space.hpp>
 #include <nullscope/svd.hpp>
 #include <nullscope/tensor.hpp>
-#include <optional>
 
-#include "sweep_heads.hpp"
+#include "sweep_chunk.hpp"
 
 namespace nullscope::cli {
 namespace {
+
+/// Six decimals: what is right of a correlation in single precision, and enough for any chart.
+double rounded(double correlation) { return std::round(correlation * 1e6) / 1e6; }
 
 template <class T>
 class computer : public sweep_computer {
@@ -20,102 +21,72 @@ class computer : public sweep_computer {
   computer(const sweep_settings& settings, const sycl::device& device)
       : settings_(settings), queue_(device, sycl::property::queue::in_order{}) {}
 
-  std::int64_t memory_of(const sweep_unit& unit) const override { return work(*this, unit, nullptr).bytes; }
+  std::int64_t memory_of(const sweep_unit& unit) const override { return chunk_of(unit, chunk_size(unit)).bytes(); }
 
   std::vector<sweep_row> compute(const sweep_unit& unit) override {
-    const std::int64_t bytes = memory_of(unit);
+    const std::int64_t size = chunk_size(unit), all = unit.samples * settings_.heads;
+    const std::int64_t bytes = chunk_of(unit, size).bytes();
     if (memory_.size() < bytes) {
-      memory_ = {};
+      memory_ = {};  // before the larger one, so that both are never there together
       memory_ = tensor<std::byte>(queue_, {bytes});
     }
-    work at_once(*this, unit, memory_.data());
-    const std::int64_t all = unit.samples * settings_.heads;
+    sweep_chunk<T> chunk = chunk_of(unit, size, memory_.data());
     std::vector<sweep_row> rows;
-    for (std::int64_t first = 0; first < all; first += at_once.count) {
-      at_once.run(queue_, {first, std::min(at_once.count, all - first)}, rows);
+    for (std::int64_t first = 0; first < all; first += size) {
+      const head_range range{first, std::min(size, all - first)};
+      chunk.compute(queue_, range);
+      append_rows(unit, chunk, range, rows);
     }
     return rows;
   }
 
  private:
-  /// The heads of a unit that are computed at once: as many as fit the memory budget.
-  struct work {
-    sweep_settings settings;
-    sweep_unit unit;
-    std::int64_t count;  ///< heads at once
-    std::int64_t bytes;
+  sweep_chunk<T> chunk_of(const sweep_unit& unit, std::int64_t size, std::byte* memory = nullptr) const {
+    return {queue_, settings_, unit, size, unit.samples * settings_.heads % size, memory};
+  }
 
-    work(const computer& owner, const sweep_unit& wanted, std::byte* memory)
-        : settings(owner.settings_), unit(wanted), count(wanted.samples * settings.heads) {
-      for (;; count = (count + 1) / 2) {
-        bytes = cut(owner.queue_, nullptr);
-        if (bytes <= settings.memory) break;
-        if (count > 1) continue;
-        throw invalid_argument(fmt::format("sweep: one head at length {} ({}) takes {} MiB; --memory allows {} MiB",
-                                           unit.length, to_string(unit.kind), (bytes >> 20) + 1,
-                                           settings.memory >> 20));
+  /// As many heads at once as the budget allows, found by halving.
+  std::int64_t chunk_size(const sweep_unit& unit) const {
+    for (std::int64_t size = unit.samples * settings_.heads;; size = (size + 1) / 2) {
+      const std::int64_t bytes = chunk_of(unit, size).bytes();
+      if (bytes <= settings_.memory) return size;
+      if (size > 1) continue;
+      throw invalid_argument(fmt::format("sweep: one head at length {} ({}) takes {} MiB; --memory allows {} MiB",
+                                         unit.length, to_string(unit.kind), (bytes >> 20) + 1, settings_.memory >> 20));
+    }
+  }
+
+  template <class Number>
+  std::vector<Number> to_host(const view<Number, 1>& array, std::int64_t count) {
+    std::vector<Number> host(array.data == nullptr ? 0 : static_cast<std::size_t>(count));
+    queue_.copy(array.data, host.data(), host.size()).wait_and_throw();
+    return host;
+  }
+
+  void append_rows(const sweep_unit& unit, const sweep_chunk<T>& chunk, const head_range& range,
+                   std::vector<sweep_row>& rows) {
+    const auto status = to_host(chunk.status, range.count);
+    const auto rank = to_host(chunk.rank, range.count), with_ones = to_host(chunk.rank_with_ones, range.count);
+    const auto summary = to_host(chunk.summary, range.count);
+    const auto raw = to_host(chunk.raw_logit_rank, range.count);
+    const auto alternative = to_host(chunk.alternative_logit_rank, range.count);
+    for (std::size_t i = 0; i < status.size(); ++i) {
+      const std::int64_t number = range.first + static_cast<std::int64_t>(i);
+      sweep_row row{unit.kind, unit.length, unit.first_sample + number / settings_.heads, number % settings_.heads};
+      if (status[i] != svd_converged) {
+        throw computation_error(fmt::format("sweep: the rank of head {} of sample {} at length {} was not found",
+                                            row.head, row.sample, row.length),
+                                {number});
       }
-      cut(owner.queue_, memory);
+      row.rank = rank[i];
+      row.null_dim = row.length - rank[i];
+      row.null_dim_ones = row.length - with_ones[i];
+      if (!summary.empty()) row.pearson = rounded(static_cast<double>(summary[i].pearson));
+      if (!raw.empty()) row.raw_logit_rank = raw[i];
+      if (!raw.empty()) row.alternative_logit_rank = alternative[i];
+      rows.push_back(row);
     }
-
-    std::int64_t cut(const sycl::queue& queue, std::byte* memory) {
-      memory_cutter cutter(memory);
-      const std::int64_t values = settings.value_size(unit.kind), k = std::min(unit.length, values);
-      heads.emplace(settings, unit, count, false, cutter);
-      basis = cutter.array<T>(count, unit.length, k + 1);
-      s = cutter.array<T>(count, k);
-      rank = cutter.array<std::int64_t>(count);
-      rank_with_ones = cutter.array<std::int64_t>(count);
-      status = cutter.array<std::int32_t>(count);
-      scratchpad =
-          cutter.bytes(std::max(range_basis_scratchpad_size<T>(queue, count, unit.length, values, settings.width),
-                                append_ones_scratchpad_size<T>(count, unit.length)));
-      return cutter.used();
-    }
-
-    void run(sycl::queue& queue, const head_range& range, std::vector<sweep_row>& rows) {
-      const auto part = [&](auto array) { return slice(array, 0, 0, range.count); };
-      heads->generate(queue, range);
-      queue.memset(basis.data, 0, static_cast<std::size_t>(basis.size()) * sizeof(T));
-      range_basis<T>(queue, part(heads->v), part(heads->h), slice(part(basis), 2, 0, basis.extent[2] - 1), part(s),
-                     part(rank), part(status), scratchpad);
-      append_ones<T>(queue, part(basis), part(rank), part(rank_with_ones), scratchpad);
-      append_rows(queue, range, rows);
-    }
-
-    template <class Number>
-    static std::vector<Number> to_host(sycl::queue& queue, const view<Number, 1>& array, std::int64_t count) {
-      std::vector<Number> host(static_cast<std::size_t>(count));
-      queue.copy(array.data, host.data(), host.size()).wait_and_throw();
-      return host;
-    }
-
-    void append_rows(sycl::queue& queue, const head_range& range, std::vector<sweep_row>& rows) {
-      const auto states = to_host(queue, status, range.count);
-      const auto ranks = to_host(queue, rank, range.count), with_ones = to_host(queue, rank_with_ones, range.count);
-      for (std::size_t i = 0; i < states.size(); ++i) {
-        const std::int64_t number = range.first + static_cast<std::int64_t>(i);
-        if (states[i] != svd_converged) {
-          throw computation_error(
-              fmt::format("sweep: the rank of head {} of sample {} at length {} was not found", number % settings.heads,
-                          unit.first_sample + number / settings.heads, unit.length),
-              {number});
-        }
-        sweep_row row{unit.kind, unit.length, unit.first_sample + number / settings.heads, number % settings.heads};
-        row.rank = ranks[i];
-        row.null_dim = unit.length - ranks[i];
-        row.null_dim_ones = unit.length - with_ones[i];
-        rows.push_back(row);
-      }
-    }
-
-    std::optional<sweep_heads<T>> heads;
-    view<T, 3> basis;  // (count, S, k + 1)
-    view<T, 2> s;
-    view<std::int64_t, 1> rank, rank_with_ones;
-    view<std::int32_t, 1> status;
-    std::span<std::byte> scratchpad;
-  };
+  }
 
   sweep_settings settings_;
   sycl::queue queue_;

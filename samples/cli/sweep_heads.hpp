@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <nullscope/gemm.hpp>
 #include <nullscope/random.hpp>
 #include <nullscope/view.hpp>
@@ -14,10 +15,11 @@
 
 namespace nullscope::cli {
 
-/// Cuts memory into arrays; with no memory behind it, it only counts bytes.
+/// Cuts memory into arrays; with no memory behind it, it only counts bytes. Arrays have an address even then, because
+/// to the functions that give the size of a scratchpad an operand without one is left out.
 class memory_cutter {
  public:
-  explicit memory_cutter(std::byte* memory) : memory_(memory) {}
+  explicit memory_cutter(std::byte* memory) : memory_(memory != nullptr ? memory : pretended()) {}
 
   template <class T, class... Extent>
   auto array(Extent... extents) {
@@ -27,7 +29,7 @@ class memory_cutter {
   }
 
   std::span<std::byte> bytes(std::int64_t count) {
-    std::byte* first = memory_ == nullptr ? nullptr : memory_ + used_;
+    std::byte* first = memory_ + used_;
     used_ += (count + 63) / 64 * 64;
     return {first, static_cast<std::size_t>(count)};
   }
@@ -35,6 +37,8 @@ class memory_cutter {
   std::int64_t used() const { return used_; }
 
  private:
+  static std::byte* pretended() { return reinterpret_cast<std::byte*>(std::uintptr_t{4096}); }
+
   std::byte* memory_;
   std::int64_t used_ = 0;
 };
@@ -80,11 +84,26 @@ class sweep_heads {
     }
   }
 
+  /// The numbers from which alternative weights of these heads are drawn.
+  random_stream alternatives_stream(const head_range& range) const {
+    return stream(purpose::alternatives, unit_.first_sample + range.first / settings_.heads,
+                  range.first % settings_.heads);
+  }
+
  private:
   // Tokens are made and multiplied a block at a time, so that S x d numbers are never held.
   static constexpr std::int64_t token_rows = 8192;
 
-  enum class purpose : std::uint64_t { tokens, queries, keys, values, outputs, added_values, added_outputs };
+  enum class purpose : std::uint64_t {
+    tokens,
+    queries,
+    keys,
+    values,
+    outputs,
+    added_values,
+    added_outputs,
+    alternatives
+  };
 
   random_stream stream(purpose what, std::int64_t sample, std::int64_t index) const {
     return {settings_.seed, static_cast<std::uint64_t>(unit_.length) << 40 | static_cast<std::uint64_t>(sample) << 20 |

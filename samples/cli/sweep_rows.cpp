@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <nullscope/errors.hpp>
 
 namespace nullscope::cli {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/version.hpp>
@@ -204,20 +205,24 @@ class sweep_run {
 
 }  // namespace
 
-void run_sweep(const sweep_command& command) {
+void run_sweep(const sweep_command& given) {
   const std::unique_ptr<work_splitter> splitter = make_work_splitter();
-  const auto device = [&] { return device_for(command.device, splitter->place_on_machine()); };
+  sweep_command command = given;
   std::unique_ptr<sweep_computer> computer;
+  const auto prepare = [&] {
+    const sycl::device device = device_for(command.device, splitter->place_on_machine());
+    command.settings.is_double = command.type.empty() ? properties(device).fp64 : command.type == "f64";
+    computer = make_sweep_computer(command.settings, device);
+    return device;
+  };
   if (splitter->is_first()) {
-    const sycl::device chosen = device();
-    computer = make_sweep_computer(command.settings, chosen);
-    sweep_run(command, chosen).run(*splitter, *computer);
+    const sycl::device device = prepare();
+    sweep_run(command, device).run(*splitter, *computer);
     return;
   }
   splitter->serve([&]() -> shared_work {
-    const sycl::device chosen = device();
-    computer = make_sweep_computer(command.settings, chosen);
-    return {identity_of(command.settings, chosen).dump(), [&, units = units_of(command.settings)](std::size_t i) {
+    const sycl::device device = prepare();
+    return {identity_of(command.settings, device).dump(), [&, units = units_of(command.settings)](std::size_t i) {
               return encode(computer->compute(units[i])).dump();
             }};
   });

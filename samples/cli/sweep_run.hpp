@@ -11,6 +11,7 @@ namespace nullscope::cli {
 struct sweep_command {
   sweep_settings settings;
   std::string device;
+  std::string type;  ///< f32 or f64; empty: f64 where the device has it
   std::filesystem::path folder = ".";
   bool resume = false, overwrite = false, quiet = false;
 };

@@ -1,0 +1,114 @@
+/// What the tests of the sweep share: a folder, running programs that can be killed, and the files that come out.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "command.hpp"
+
+namespace nullscope::test {
+
+inline std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+/// A program that was started and may be killed.
+class started_command {
+ public:
+  /// Its stderr goes to the file `error_path`, its stdout is dropped. `line` is split at blanks.
+  started_command(const std::string& line, const std::string& error_path) {
+    std::istringstream stream(line);
+    std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    process_ = fork();
+    if (process_ != 0) return;
+    dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+    dup2(open(error_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+    execvp(arguments[0], arguments.data());
+    _exit(127);
+  }
+
+  ~started_command() {
+    if (process_ <= 0) return;
+    kill(process_, SIGKILL);
+    wait();
+  }
+
+  pid_t process() const { return process_; }
+  void signal(int number) const { kill(process_, number); }
+
+  /// The exit code, or minus the signal that ended it.
+  int wait() {
+    int status = 0;
+    waitpid(process_, &status, 0);
+    process_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+
+ private:
+  pid_t process_ = 0;
+};
+
+class sweep_files : public testing::Test {
+ protected:
+  // Hundreds of small units, about a second of work: long enough to be killed in the middle.
+  static constexpr const char* long_sweep =
+      "sweep --quiet --width 32 --heads 4 --samples 2 --min-length 3 --max-length 300 --per-doubling 60";
+
+  sweep_files() {
+    std::string name = (std::filesystem::temp_directory_path() / "nullscope-sweep-XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+  }
+  ~sweep_files() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  static command_result nullscope(const std::string& arguments) { return run_command(NULLSCOPE_PROGRAM, arguments); }
+
+  /// Runs to the end, into the folder of that name; stdout comes back.
+  std::string run_to_end(const std::string& arguments, const std::string& name) const {
+    const command_result result = nullscope(arguments + " --output " + path(name));
+    EXPECT_EQ(result.exit_code, 0) << arguments << "\n" << result.err;
+    EXPECT_EQ(result.err, "") << arguments;
+    EXPECT_FALSE(std::filesystem::exists(path(name) + "/sweep.journal"));
+    return result.out;
+  }
+
+  /// Waits until the journal in the folder has so many whole lines. False if that takes a minute.
+  bool wait_for_journal(const std::string& name, std::int64_t lines) const {
+    for (int i = 0; i < 30000; ++i) {
+      const std::string text = content_of(path(name) + "/sweep.journal");
+      if (std::ranges::count(text, '\n') >= lines) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return false;
+  }
+
+  void expect_same_files(const std::string& one, const std::string& other) const {
+    for (const char* file : {"/sweep.csv", "/sweep.json", "/sweep.svg"}) {
+      const std::string content = content_of(path(one) + file);
+      EXPECT_FALSE(content.empty()) << one << file;
+      EXPECT_TRUE(content == content_of(path(other) + file)) << one << " and " << other << " differ in " << file;
+    }
+  }
+
+  std::filesystem::path folder_;
+};
+
+}  // namespace nullscope::test

@@ -1,0 +1,194 @@
+#include <array>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "support.hpp"
+#include "sweep_support.hpp"
+
+namespace nullscope::test {
+namespace {
+
+// d = 32 and 4 heads: d_v = 8 for concatenated heads, 32 for added ones.
+constexpr const char* small_sweep = "sweep --width 32 --heads 4 --samples 3 --lengths 9,4,8,40,9";
+
+std::vector<std::vector<std::string>> table_of(const std::string& csv) {
+  std::vector<std::vector<std::string>> lines;
+  std::istringstream stream(csv);
+  for (std::string line; std::getline(stream, line);) {
+    lines.emplace_back();
+    std::istringstream cells(line + ",");
+    for (std::string cell; std::getline(cells, cell, ',');) lines.back().push_back(cell);
+  }
+  return lines;
+}
+
+/// Whether tags are balanced and attributes are quoted: enough to catch what a writer of SVG can get wrong.
+bool is_well_formed(const std::string& xml) {
+  std::vector<std::string> open;
+  std::size_t at = 0;
+  while ((at = xml.find('<', at)) != std::string::npos) {
+    const std::size_t end = xml.find('>', at);
+    if (end == std::string::npos) return false;
+    const std::string tag = xml.substr(at + 1, end - at - 1);
+    at = end + 1;
+    if (tag.find('<') != std::string::npos || std::ranges::count(tag, '"') % 2 != 0) return false;
+    const std::string name = tag.substr(0, tag.find_first_of(" /", 1));
+    if (tag.front() == '?') continue;
+    if (tag.front() == '/') {
+      if (open.empty() || "/" + open.back() != name) return false;
+      open.pop_back();
+    } else if (tag.back() != '/') {
+      open.push_back(name);
+    }
+    const std::size_t text_end = std::min(xml.find('<', at), xml.size());
+    for (std::size_t i = at; i < text_end; ++i) {
+      if (xml[i] == '>' || (xml[i] == '&' && xml.find(';', i) > text_end)) return false;
+    }
+  }
+  return open.empty();
+}
+
+TEST_F(sweep_files, every_head_has_the_rank_that_theory_gives_it) {
+  run_to_end(small_sweep, "a");
+  const auto table = table_of(content_of(path("a/sweep.csv")));
+  ASSERT_EQ(table.size(), 1u + 4 * 2 * 3 * 4);
+  EXPECT_EQ(table[0], (std::vector<std::string>{"length", "heads_are", "sample", "head", "rank", "null_dim",
+                                                "null_dim_ones", "pearson"}));
+  std::int64_t longest = 0;
+  for (std::size_t i = 1; i < table.size(); ++i) {
+    const auto& row = table[i];
+    ASSERT_EQ(row.size(), 8u);
+    const std::int64_t length = std::stol(row[0]), values = row[1] == "added" ? 32 : 8;
+    EXPECT_GE(length, longest);
+    longest = length;
+    EXPECT_EQ(std::stol(row[2]), static_cast<std::int64_t>(i - 1) / 4 % 3);
+    EXPECT_EQ(std::stol(row[3]), static_cast<std::int64_t>(i - 1) % 4);
+    EXPECT_EQ(std::stol(row[4]), std::min(length, values));
+    EXPECT_EQ(std::stol(row[5]), std::max<std::int64_t>(0, length - values));
+    EXPECT_EQ(std::stol(row[6]), std::max<std::int64_t>(0, length - values - 1));
+    if (length <= values) {  // there is no null space, so nothing of A is lost
+      EXPECT_EQ(std::stod(row[7]), 1);
+    } else {
+      EXPECT_LT(std::stod(row[7]), 1);
+      EXPECT_GT(std::stod(row[7]), 0);
+    }
+  }
+}
+
+TEST_F(sweep_files, the_table_has_a_line_a_length_and_kind) {
+  const std::string out = run_to_end(std::string(small_sweep) + " --seed 7", "a");
+  EXPECT_NE(out.find("d = 32, 4 heads, d_k = 8, seed 7"), std::string::npos) << out;
+  EXPECT_NE(out.find("MiB of device memory"), std::string::npos) << out;
+  std::map<std::string, std::string> line_of;
+  std::istringstream stream(out);
+  for (std::string line; std::getline(stream, line);) {
+    std::istringstream words(line);
+    std::string length, kind;
+    if (words >> length >> kind) line_of[length + " " + kind] = line;
+  }
+  for (const char* key : {"4 concatenated", "4 added", "8 added", "9 concatenated", "40 concatenated", "40 added"}) {
+    EXPECT_EQ(line_of.count(key), 1u) << key << " in\n" << out;
+  }
+  std::istringstream words(line_of["40 concatenated"]);
+  std::vector<std::string> cells{std::istream_iterator<std::string>(words), {}};
+  ASSERT_GE(cells.size(), 6u);
+  EXPECT_EQ((std::vector<std::string>(cells.begin() + 2, cells.begin() + 6)),
+            (std::vector<std::string>{"3", "8", "32", "31"}));
+}
+
+TEST_F(sweep_files, json_holds_settings_rows_and_summary) {
+  run_to_end(std::string(small_sweep) + " --key-size 5 --heads-are added --quiet", "a");
+  const auto json = nlohmann::json::parse(content_of(path("a/sweep.json")));
+  EXPECT_EQ(json["settings"]["lengths"], (std::vector<int>{4, 8, 9, 40}));
+  EXPECT_EQ(json["settings"]["key_size"], 5);
+  EXPECT_EQ(json["settings"]["seed"], 1);
+  for (const char* name : {"device", "driver", "version", "commit", "type"}) {
+    EXPECT_FALSE(json["settings"][name].get<std::string>().empty()) << name;
+  }
+  ASSERT_EQ(json["rows"].size(), 4u * 3 * 4);
+  ASSERT_EQ(json["summary"].size(), 4u);
+  EXPECT_EQ(json["summary"][3]["length"], 40);
+  EXPECT_EQ(json["summary"][3]["heads_are"], "added");
+  EXPECT_EQ(json["summary"][3]["rank"], (nlohmann::json{{"min", 32}, {"mean", 32}, {"max", 32}}));
+  double sum = 0, most = 0;
+  for (std::size_t i = 36; i < 48; ++i) {
+    const double pearson = json["rows"][i]["pearson"];
+    sum += pearson;
+    most = std::max(most, pearson);
+  }
+  EXPECT_NEAR(json["summary"][3]["pearson"]["mean"].get<double>(), sum / 12, 1e-12);
+  EXPECT_EQ(json["summary"][3]["pearson"]["max"], most);
+}
+
+TEST_F(sweep_files, the_chart_is_well_formed) {
+  run_to_end(std::string(small_sweep) + " --logit-rank", "a");
+  const std::string svg = content_of(path("a/sweep.svg"));
+  EXPECT_TRUE(is_well_formed(svg));
+  for (const char* text : {"<svg ", "sequence length S", "rank(T)", "dim LN(T)", "Pearson", "min(S, 8)", "d_v = 32"}) {
+    EXPECT_NE(svg.find(text), std::string::npos) << text;
+  }
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+  EXPECT_FALSE(is_well_formed("<a><b></a>"));
+  run_to_end("sweep --width 8 --heads 2 --samples 1 --lengths 1 --quiet", "one");
+  EXPECT_TRUE(is_well_formed(content_of(path("one/sweep.svg"))));
+  EXPECT_EQ(content_of(path("one/sweep.svg")).find("nan"), std::string::npos);
+}
+
+TEST_F(sweep_files, alternatives_have_logits_that_no_head_can_give) {
+  const std::string out = run_to_end(std::string(small_sweep) + " --logit-rank --key-size 6", "a");
+  EXPECT_NE(out.find("of alternatives"), std::string::npos) << out;
+  const auto table = table_of(content_of(path("a/sweep_logit_rank.csv")));
+  ASSERT_EQ(table.size(), 1u + 7 * 3 * 4);  // S = 10 to 16
+  for (std::size_t i = 1; i < table.size(); ++i) {
+    EXPECT_EQ(table[i][3], "6");
+    EXPECT_EQ(std::stol(table[i][4]), std::stol(table[i][0]) - 1);
+  }
+  const auto json = nlohmann::json::parse(content_of(path("a/sweep.json")));
+  EXPECT_EQ(json["logit_rank_rows"].size(), table.size() - 1);
+  EXPECT_EQ(json["logit_rank_summary"].size(), 7u);
+  EXPECT_EQ(json["rows"].size(), 96u);
+}
+
+TEST_F(sweep_files, the_seed_decides_the_bytes) {
+  run_to_end(std::string(small_sweep) + " --quiet", "a");
+  run_to_end(std::string(small_sweep) + " --quiet", "b");
+  expect_same_files("a", "b");
+  run_to_end(std::string(small_sweep) + " --quiet --seed 2", "c");
+  EXPECT_NE(content_of(path("a/sweep.csv")), content_of(path("c/sweep.csv")));
+}
+
+TEST_F(sweep_files, correlations_can_be_left_out_and_types_agree) {
+  run_to_end("sweep --quiet --width 32 --heads 4 --samples 2 --lengths 12,20,30 --pearson-up-to 20", "a");
+  run_to_end("sweep --quiet --width 32 --heads 4 --samples 2 --lengths 12,20,30 --type f32", "b");
+  const auto a = table_of(content_of(path("a/sweep.csv"))), b = table_of(content_of(path("b/sweep.csv")));
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 1; i < a.size(); ++i) {
+    EXPECT_EQ(a[i][7].empty(), a[i][0] == "30");
+    EXPECT_FALSE(b[i][7].empty());
+    EXPECT_EQ(a[i][6], b[i][6]);
+  }
+  run_to_end("sweep --quiet --width 32 --heads 4 --samples 2 --lengths 12,20 --pearson-up-to 0", "c");
+  EXPECT_EQ(content_of(path("c/sweep.svg")).find("Pearson"), std::string::npos);
+}
+
+TEST_F(sweep_files, a_small_budget_gives_the_same_heads) {
+  const std::string arguments = "sweep --quiet --width 32 --heads 4 --samples 20 --lengths 50,300 --type f64 --memory ";
+  run_to_end(arguments + "1GiB", "a");
+  run_to_end(arguments + "500KiB", "b");
+  const auto a = table_of(content_of(path("a/sweep.csv"))), b = table_of(content_of(path("b/sweep.csv")));
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 1; i < a.size(); ++i) {
+    EXPECT_EQ((std::vector<std::string>(a[i].begin(), a[i].end() - 1)),
+              (std::vector<std::string>(b[i].begin(), b[i].end() - 1)));
+    EXPECT_NEAR(std::stod(a[i][7]), std::stod(b[i][7]), 2e-6);
+  }
+  const command_result result = nullscope(arguments + "50KiB --output " + path("c"));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("one head at length"), std::string::npos) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(path("c")));
+}
+
+}  // namespace
+}  // namespace nullscope::test
