@@ -19,22 +19,27 @@ std::vector<pid_t> children_of(pid_t process) {
   return children;
 }
 
-class sweep_mpi : public sweep_files {};
+class sweep_mpi : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return folder_ / name; }
+
+  temporary_folder folder_;
+};
 
 TEST_F(sweep_mpi, any_number_of_ranks_writes_the_same_bytes) {
-  run_to_end(std::string(long_sweep) + " --logit-rank", "alone");
+  run_to_end(std::string(long_sweep) + " --logit-rank", path("alone"));
   for (const int ranks : {2, 3, 4}) {
     const std::string name = std::to_string(ranks);
     started_command command(mpirun(ranks) + long_sweep + " --logit-rank --output " + path(name), path("stderr"));
     EXPECT_EQ(command.wait(), 0) << content_of(path("stderr"));
-    expect_same_files("alone", name);
+    expect_same_files(path("alone"), path(name));
   }
 }
 
 TEST_F(sweep_mpi, a_rank_that_dies_ends_the_run_and_resume_finishes_it) {
-  run_to_end(long_sweep, "whole");
+  run_to_end(long_sweep, path("whole"));
   started_command command(mpirun(3) + long_sweep + " --output " + path("a"), path("stderr"));
-  ASSERT_TRUE(wait_for_journal("a", 6));
+  ASSERT_TRUE(wait_for_journal(path("a"), 6));
   const std::vector<pid_t> ranks = children_of(command.process());
   ASSERT_GE(ranks.size(), 3u);
   kill(ranks.back(), SIGKILL);
@@ -43,11 +48,11 @@ TEST_F(sweep_mpi, a_rank_that_dies_ends_the_run_and_resume_finishes_it) {
   EXPECT_NE(error.find("units are kept; go on with --resume"), std::string::npos) << error;
   started_command again(mpirun(2) + long_sweep + " --resume --output " + path("a"), path("stderr"));
   EXPECT_EQ(again.wait(), 0) << content_of(path("stderr"));
-  expect_same_files("whole", "a");
+  expect_same_files(path("whole"), path("a"));
 }
 
 TEST_F(sweep_mpi, mistakes_are_said_once) {
-  run_to_end("sweep --quiet --width 8 --heads 2 --samples 1 --lengths 6", "a");
+  run_to_end("sweep --quiet --width 8 --heads 2 --samples 1 --lengths 6", path("a"));
   started_command command(mpirun(3) + "sweep --width 8 --heads 2 --samples 1 --lengths 6 --output " + path("a"),
                           path("stderr"));
   EXPECT_EQ(command.wait(), 1);

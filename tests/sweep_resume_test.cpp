@@ -1,100 +1,118 @@
 /// What becomes of a sweep that is killed, or meets a full disk or a folder that is not empty.
+#include <memory>
+
 #include "support.hpp"
 #include "sweep_support.hpp"
 
 namespace nullscope::test {
 namespace {
 
-class sweep_resume : public sweep_files {
- protected:
-  /// Starts the long sweep and sends it a signal in the middle. The exit code, and stderr in `error_`.
-  int interrupt(const std::string& name, int signal) {
-    const std::string error_path = path("stderr");
-    started_command command(std::string(NULLSCOPE_PROGRAM) + " " + long_sweep + " --output " + path(name), error_path);
-    EXPECT_TRUE(wait_for_journal(name, 6));
-    command.signal(signal);
-    const int code = command.wait();
-    error_ = content_of(error_path);
-    EXPECT_TRUE(std::filesystem::exists(path(name) + "/sweep.journal")) << "it was over before it could be interrupted";
-    EXPECT_FALSE(std::filesystem::exists(path(name) + "/sweep.json"));
-    return code;
-  }
+constexpr const char* tiny_sweep = "sweep --width 8 --heads 2 --samples 1 --lengths 6 --heads-are concatenated";
 
-  void expect_complaint(const std::string& arguments, int exit_code, const std::string& fragment) const {
-    const command_result result = nullscope(arguments);
-    EXPECT_EQ(result.exit_code, exit_code) << arguments;
-    EXPECT_EQ(result.out, "") << arguments;
-    EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
-    EXPECT_NE(result.err.find(fragment), std::string::npos) << result.err;
-  }
-
-  std::string error_;
+struct interruption {
+  int exit_code;
+  std::string error;
 };
 
-TEST_F(sweep_resume, a_killed_sweep_goes_on_and_writes_the_same_bytes) {
-  run_to_end(long_sweep, "whole");
-  EXPECT_EQ(interrupt("killed", SIGKILL), -SIGKILL);
-  const std::string journal = content_of(path("killed/sweep.journal"));
-  // As a kill in the middle of a write leaves it: the last line is torn.
-  std::filesystem::copy(path("killed"), path("torn"));
-  std::filesystem::resize_file(path("torn/sweep.journal"), journal.size() - 7);
-  // A line that is whole but wrong, as a bad disk makes it.
-  std::filesystem::copy(path("killed"), path("damaged"));
-  std::string damaged = journal;
-  damaged[damaged.size() - 4] ^= 1;
-  std::ofstream(path("damaged/sweep.journal"), std::ios::binary) << damaged;
-  for (const char* name : {"killed", "torn", "damaged"}) {
-    run_to_end(std::string(long_sweep) + " --resume", name);
-    expect_same_files("whole", name);
-  }
+/// Starts the long sweep and sends it a signal in the middle.
+interruption interrupt(const std::string& folder, int signal) {
+  started_command command(std::string(NULLSCOPE_PROGRAM) + " " + long_sweep + " --output " + folder,
+                          folder + ".stderr");
+  EXPECT_TRUE(wait_for_journal(folder, 6));
+  command.signal(signal);
+  const int code = command.wait();
+  EXPECT_TRUE(std::filesystem::exists(folder + "/sweep.journal")) << "it was over before it could be interrupted";
+  EXPECT_FALSE(std::filesystem::exists(folder + "/sweep.json"));
+  return {code, content_of(folder + ".stderr")};
 }
 
-TEST_F(sweep_resume, signals_say_what_is_kept) {
-  EXPECT_EQ(interrupt("a", SIGTERM), 143);
-  EXPECT_NE(error_.find("units are kept; go on with --resume"), std::string::npos) << error_;
-  EXPECT_EQ(interrupt("b", SIGINT), 130);
-  EXPECT_NE(error_.find("units are kept; go on with --resume"), std::string::npos) << error_;
-  run_to_end(std::string(long_sweep) + " --resume", "a");
-  run_to_end(std::string(long_sweep) + " --resume", "b");
-  expect_same_files("a", "b");
+/// "whole" holds what the long sweep writes, "killed" what is left of it after kill -9.
+class sweep_resume : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<temporary_folder>();
+    run_to_end(long_sweep, path("whole"));
+    EXPECT_EQ(interrupt(path("killed"), SIGKILL).exit_code, -SIGKILL);
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+
+  static std::string path(const std::string& name) { return *folder_ / name; }
+
+  /// A copy of the killed sweep, with another journal.
+  static void copy_killed(const std::string& name, const std::string& journal) {
+    std::filesystem::create_directory(path(name));
+    std::ofstream(path(name + "/sweep.journal"), std::ios::binary) << journal;
+  }
+
+  static void expect_resume_gives_the_whole(const std::string& name) {
+    run_to_end(std::string(long_sweep) + " --resume", path(name));
+    expect_same_files(path("whole"), path(name));
+  }
+
+  static std::unique_ptr<temporary_folder> folder_;
+};
+
+std::unique_ptr<temporary_folder> sweep_resume::folder_;
+
+TEST_F(sweep_resume, a_killed_sweep_goes_on_and_writes_the_same_bytes) {
+  const std::string journal = content_of(path("killed/sweep.journal"));
+  copy_killed("resumed", journal);
+  expect_resume_gives_the_whole("resumed");
+}
+
+TEST_F(sweep_resume, a_torn_or_damaged_line_is_computed_again) {
+  const std::string journal = content_of(path("killed/sweep.journal"));
+  copy_killed("torn", journal.substr(0, journal.size() - 7));  // as a kill in the middle of a write leaves it
+  expect_resume_gives_the_whole("torn");
+  std::string damaged = journal;
+  damaged[damaged.size() - 4] ^= 1;
+  copy_killed("damaged", damaged);
+  expect_resume_gives_the_whole("damaged");
 }
 
 TEST_F(sweep_resume, a_journal_without_its_settings_begins_anew) {
-  std::filesystem::create_directory(path("a"));
-  std::ofstream(path("a/sweep.journal")) << "0123456789abcdef {\"settings\"";
-  run_to_end("sweep --quiet --width 8 --heads 2 --samples 1 --lengths 6 --resume", "a");
+  copy_killed("headless", "0123456789abcdef {\"settings\"");
+  run_to_end(std::string(tiny_sweep) + " --resume", path("headless"));
+}
+
+TEST_F(sweep_resume, signals_say_what_is_kept) {
+  const interruption terminated = interrupt(path("terminated"), SIGTERM), stopped = interrupt(path("ctrl-c"), SIGINT);
+  EXPECT_EQ(terminated.exit_code, 143);
+  EXPECT_EQ(stopped.exit_code, 130);
+  for (const std::string& error : {terminated.error, stopped.error}) {
+    EXPECT_NE(error.find("units are kept; go on with --resume"), std::string::npos) << error;
+  }
+  expect_resume_gives_the_whole("ctrl-c");
 }
 
 TEST_F(sweep_resume, other_settings_are_refused_and_named) {
-  EXPECT_EQ(interrupt("a", SIGKILL), -SIGKILL);
-  const std::string resume = std::string(long_sweep) + " --resume --output " + path("a");
-  expect_complaint(resume + " --seed 5", 1, "was begun with seed 1, and now it is 5");
-  expect_complaint(resume + " --heads-are added", 1, "heads_are \"both\", and now it is \"added\"");
-  run_to_end(std::string(long_sweep) + " --resume", "a");
-  expect_complaint(resume + " --seed 5", 1, "was begun with seed 1, and now it is 5");
+  for (const char* name : {"killed", "whole"}) {
+    const std::string resume = std::string(long_sweep) + " --resume --output " + path(name);
+    expect_complaint(resume + " --seed 5", 1, "was begun with seed 1, and now it is 5");
+    expect_complaint(resume + " --memory 1GiB", 1, "was begun with memory");
+  }
 }
 
 TEST_F(sweep_resume, results_are_only_replaced_when_asked) {
-  const std::string arguments = "sweep --width 8 --heads 2 --samples 1 --lengths 6";
-  run_to_end(arguments, "a");
-  const std::string before = content_of(path("a/sweep.json"));
-  expect_complaint(arguments + " --output " + path("a"), 1, "is there already; --resume goes on with it, --overwrite");
-  EXPECT_NE(run_to_end(arguments + " --resume", "a").find("is finished"), std::string::npos);
-  EXPECT_EQ(content_of(path("a/sweep.json")), before);
-  run_to_end(arguments + " --overwrite --seed 9", "a");
-  EXPECT_NE(content_of(path("a/sweep.json")), before);
-  EXPECT_EQ(interrupt("b", SIGKILL), -SIGKILL);
-  expect_complaint(std::string(long_sweep) + " --output " + path("b"), 1, "sweep.journal is there already");
+  expect_complaint(std::string(long_sweep) + " --output " + path("killed"), 1, "sweep.journal is there already");
+  run_to_end(tiny_sweep, path("tiny"));
+  const std::string before = content_of(path("tiny/sweep.json"));
+  expect_complaint(std::string(tiny_sweep) + " --output " + path("tiny"), 1,
+                   "is there already; --resume goes on with it, --overwrite");
+  EXPECT_NE(run_to_end(std::string(tiny_sweep) + " --resume", path("tiny")).find("is finished"), std::string::npos);
+  EXPECT_EQ(content_of(path("tiny/sweep.json")), before);
+  run_to_end(std::string(tiny_sweep) + " --overwrite --seed 9", path("tiny"));
+  EXPECT_NE(content_of(path("tiny/sweep.json")), before);
 }
 
 TEST_F(sweep_resume, two_sweeps_do_not_share_a_folder) {
-  started_command first(std::string(NULLSCOPE_PROGRAM) + " " + long_sweep + " --output " + path("a"), path("stderr"));
-  ASSERT_TRUE(wait_for_journal("a", 2));
-  expect_complaint(std::string(long_sweep) + " --overwrite --output " + path("a"), 1, "another sweep is writing");
+  started_command first(std::string(NULLSCOPE_PROGRAM) + " " + long_sweep + " --output " + path("shared"),
+                        path("stderr"));
+  ASSERT_TRUE(wait_for_journal(path("shared"), 2));
+  expect_complaint(std::string(long_sweep) + " --overwrite --output " + path("shared"), 1, "another sweep is writing");
 }
 
 TEST_F(sweep_resume, a_full_disk_is_an_error_and_loses_nothing) {
-  run_to_end(long_sweep, "whole");
   // A limit on the size of files stands for the full disk: writes fail in the same way.
   const std::string sweep = std::string(NULLSCOPE_PROGRAM) + " " + long_sweep + " --output " + path("full");
   const command_result result = run_command("/bin/sh", "-c 'trap \"\" XFSZ; ulimit -f 16; exec " + sweep + "'");
@@ -102,14 +120,15 @@ TEST_F(sweep_resume, a_full_disk_is_an_error_and_loses_nothing) {
   EXPECT_NE(result.err.find("cannot write " + path("full/sweep.journal")), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("units are kept; go on with --resume"), std::string::npos) << result.err;
   EXPECT_FALSE(std::filesystem::exists(path("full/sweep.json")));
-  EXPECT_EQ(content_of(path("full/sweep.journal")).back(), '\n');  // what was half written is gone
-  run_to_end(std::string(long_sweep) + " --resume", "full");
-  expect_same_files("whole", "full");
+  const std::string journal = content_of(path("full/sweep.journal"));
+  ASSERT_FALSE(journal.empty());
+  EXPECT_EQ(journal.back(), '\n');  // what was half written is gone
+  expect_resume_gives_the_whole("full");
 }
 
 TEST_F(sweep_resume, folders_that_cannot_be_written_are_one_line) {
   std::ofstream(path("file")) << "x";
-  const std::string arguments = "sweep --width 8 --heads 2 --samples 1 --lengths 6 --output ";
+  const std::string arguments = std::string(tiny_sweep) + " --output ";
   expect_complaint(arguments + path("file/a"), 1, "cannot make " + path("file/a"));
   expect_complaint(arguments + path("file"), 1, path("file"));
   expect_complaint(arguments + "/proc/nullscope", 1, "cannot make /proc/nullscope");

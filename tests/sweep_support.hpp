@@ -65,50 +65,64 @@ class started_command {
   pid_t process_ = 0;
 };
 
-class sweep_files : public testing::Test {
- protected:
-  // Hundreds of small units, about a second of work: long enough to be killed in the middle.
-  static constexpr const char* long_sweep =
-      "sweep --quiet --width 32 --heads 4 --samples 2 --min-length 3 --max-length 300 --per-doubling 60";
-
-  sweep_files() {
+/// A folder that is gone afterwards.
+class temporary_folder {
+ public:
+  temporary_folder() {
     std::string name = (std::filesystem::temp_directory_path() / "nullscope-sweep-XXXXXX").string();
-    folder_ = mkdtemp(name.data());
+    path_ = mkdtemp(name.data());
   }
-  ~sweep_files() override { std::filesystem::remove_all(folder_); }
+  ~temporary_folder() { std::filesystem::remove_all(path_); }
+  temporary_folder(const temporary_folder&) = delete;
+  temporary_folder& operator=(const temporary_folder&) = delete;
 
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
 
-  static command_result nullscope(const std::string& arguments) { return run_command(NULLSCOPE_PROGRAM, arguments); }
-
-  /// Runs to the end, into the folder of that name; stdout comes back.
-  std::string run_to_end(const std::string& arguments, const std::string& name) const {
-    const command_result result = nullscope(arguments + " --output " + path(name));
-    EXPECT_EQ(result.exit_code, 0) << arguments << "\n" << result.err;
-    EXPECT_EQ(result.err, "") << arguments;
-    EXPECT_FALSE(std::filesystem::exists(path(name) + "/sweep.journal"));
-    return result.out;
-  }
-
-  /// Waits until the journal in the folder has so many whole lines. False if that takes a minute.
-  bool wait_for_journal(const std::string& name, std::int64_t lines) const {
-    for (int i = 0; i < 30000; ++i) {
-      const std::string text = content_of(path(name) + "/sweep.journal");
-      if (std::ranges::count(text, '\n') >= lines) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return false;
-  }
-
-  void expect_same_files(const std::string& one, const std::string& other) const {
-    for (const char* file : {"/sweep.csv", "/sweep.json", "/sweep.svg"}) {
-      const std::string content = content_of(path(one) + file);
-      EXPECT_FALSE(content.empty()) << one << file;
-      EXPECT_TRUE(content == content_of(path(other) + file)) << one << " and " << other << " differ in " << file;
-    }
-  }
-
-  std::filesystem::path folder_;
+ private:
+  std::filesystem::path path_;
 };
+
+// Hundreds of small units, about a second of work: long enough to be killed in the middle.
+inline constexpr const char* long_sweep =
+    "sweep --quiet --width 32 --heads 4 --samples 2 --min-length 3 --max-length 300 --per-doubling 90 "
+    "--heads-are concatenated";
+
+inline command_result nullscope(const std::string& arguments) { return run_command(NULLSCOPE_PROGRAM, arguments); }
+
+/// Runs a sweep to its end, into that folder; what it printed comes back.
+inline std::string run_to_end(const std::string& arguments, const std::string& folder) {
+  const command_result result = nullscope(arguments + " --output " + folder);
+  EXPECT_EQ(result.exit_code, 0) << arguments << "\n" << result.err;
+  EXPECT_EQ(result.err, "") << arguments;
+  EXPECT_FALSE(std::filesystem::exists(folder + "/sweep.journal"));
+  return result.out;
+}
+
+/// Waits until the journal in the folder has so many whole lines. False if that takes a minute.
+inline bool wait_for_journal(const std::string& folder, std::int64_t lines) {
+  for (int i = 0; i < 30000; ++i) {
+    const std::string text = content_of(folder + "/sweep.journal");
+    if (std::ranges::count(text, '\n') >= lines) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return false;
+}
+
+inline void expect_same_files(const std::string& one, const std::string& other) {
+  for (const char* file : {"/sweep.csv", "/sweep.json", "/sweep.svg"}) {
+    const std::string content = content_of(one + file);
+    EXPECT_FALSE(content.empty()) << one << file;
+    EXPECT_TRUE(content == content_of(other + file)) << one << " and " << other << " differ in " << file;
+  }
+}
+
+/// A mistake gets nothing on stdout, one line on stderr that holds `fragment`, and the exit code.
+inline void expect_complaint(const std::string& arguments, int exit_code, const std::string& fragment) {
+  const command_result result = nullscope(arguments);
+  EXPECT_EQ(result.exit_code, exit_code) << arguments;
+  EXPECT_EQ(result.out, "") << arguments;
+  EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+  EXPECT_NE(result.err.find(fragment), std::string::npos) << result.err;
+}
 
 }  // namespace nullscope::test

@@ -1,6 +1,6 @@
-#include <array>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "support.hpp"
@@ -10,7 +10,8 @@ namespace nullscope::test {
 namespace {
 
 // d = 32 and 4 heads: d_v = 8 for concatenated heads, 32 for added ones.
-constexpr const char* small_sweep = "sweep --width 32 --heads 4 --samples 3 --lengths 9,4,8,40,9";
+constexpr const char* small_sweep =
+    "sweep --width 32 --heads 4 --samples 3 --lengths 9,4,8,40,9 --key-size 6 --logit-rank";
 
 std::vector<std::vector<std::string>> table_of(const std::string& csv) {
   std::vector<std::vector<std::string>> lines;
@@ -49,9 +50,26 @@ bool is_well_formed(const std::string& xml) {
   return open.empty();
 }
 
-TEST_F(sweep_files, every_head_has_the_rank_that_theory_gives_it) {
-  run_to_end(small_sweep, "a");
-  const auto table = table_of(content_of(path("a/sweep.csv")));
+/// Most tests look at one sweep from different sides.
+class sweep : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<temporary_folder>();
+    printed_ = run_to_end(small_sweep, *folder_ / "small");
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+
+  static std::string path(const std::string& name) { return *folder_ / name; }
+
+  static std::unique_ptr<temporary_folder> folder_;
+  static std::string printed_;
+};
+
+std::unique_ptr<temporary_folder> sweep::folder_;
+std::string sweep::printed_;
+
+TEST_F(sweep, every_head_has_the_rank_that_theory_gives_it) {
+  const auto table = table_of(content_of(path("small/sweep.csv")));
   ASSERT_EQ(table.size(), 1u + 4 * 2 * 3 * 4);
   EXPECT_EQ(table[0], (std::vector<std::string>{"length", "heads_are", "sample", "head", "rank", "null_dim",
                                                 "null_dim_ones", "pearson"}));
@@ -76,19 +94,18 @@ TEST_F(sweep_files, every_head_has_the_rank_that_theory_gives_it) {
   }
 }
 
-TEST_F(sweep_files, the_table_has_a_line_a_length_and_kind) {
-  const std::string out = run_to_end(std::string(small_sweep) + " --seed 7", "a");
-  EXPECT_NE(out.find("d = 32, 4 heads, d_k = 8, seed 7"), std::string::npos) << out;
-  EXPECT_NE(out.find("MiB of device memory"), std::string::npos) << out;
+TEST_F(sweep, the_table_has_a_line_a_length_and_kind) {
+  EXPECT_NE(printed_.find("d = 32, 4 heads, d_k = 6, seed 1"), std::string::npos) << printed_;
+  EXPECT_NE(printed_.find("MiB of device memory"), std::string::npos) << printed_;
   std::map<std::string, std::string> line_of;
-  std::istringstream stream(out);
+  std::istringstream stream(printed_);
   for (std::string line; std::getline(stream, line);) {
     std::istringstream words(line);
     std::string length, kind;
     if (words >> length >> kind) line_of[length + " " + kind] = line;
   }
   for (const char* key : {"4 concatenated", "4 added", "8 added", "9 concatenated", "40 concatenated", "40 added"}) {
-    EXPECT_EQ(line_of.count(key), 1u) << key << " in\n" << out;
+    EXPECT_EQ(line_of.count(key), 1u) << key << " in\n" << printed_;
   }
   std::istringstream words(line_of["40 concatenated"]);
   std::vector<std::string> cells{std::istream_iterator<std::string>(words), {}};
@@ -97,33 +114,33 @@ TEST_F(sweep_files, the_table_has_a_line_a_length_and_kind) {
             (std::vector<std::string>{"3", "8", "32", "31"}));
 }
 
-TEST_F(sweep_files, json_holds_settings_rows_and_summary) {
-  run_to_end(std::string(small_sweep) + " --key-size 5 --heads-are added --quiet", "a");
-  const auto json = nlohmann::json::parse(content_of(path("a/sweep.json")));
+TEST_F(sweep, json_holds_settings_rows_and_summary) {
+  const auto json = nlohmann::json::parse(content_of(path("small/sweep.json")));
   EXPECT_EQ(json["settings"]["lengths"], (std::vector<int>{4, 8, 9, 40}));
-  EXPECT_EQ(json["settings"]["key_size"], 5);
+  EXPECT_EQ(json["settings"]["key_size"], 6);
   EXPECT_EQ(json["settings"]["seed"], 1);
   for (const char* name : {"device", "driver", "version", "commit", "type"}) {
     EXPECT_FALSE(json["settings"][name].get<std::string>().empty()) << name;
   }
-  ASSERT_EQ(json["rows"].size(), 4u * 3 * 4);
-  ASSERT_EQ(json["summary"].size(), 4u);
-  EXPECT_EQ(json["summary"][3]["length"], 40);
-  EXPECT_EQ(json["summary"][3]["heads_are"], "added");
-  EXPECT_EQ(json["summary"][3]["rank"], (nlohmann::json{{"min", 32}, {"mean", 32}, {"max", 32}}));
+  ASSERT_EQ(json["rows"].size(), 4u * 2 * 3 * 4);
+  ASSERT_EQ(json["summary"].size(), 8u);
+  const auto& last = json["summary"][7];
+  EXPECT_EQ(last["length"], 40);
+  EXPECT_EQ(last["heads_are"], "added");
+  EXPECT_EQ(last["samples"], 3);
+  EXPECT_EQ(last["rank"], (nlohmann::json{{"min", 32}, {"mean", 32}, {"max", 32}}));
   double sum = 0, most = 0;
-  for (std::size_t i = 36; i < 48; ++i) {
+  for (std::size_t i = 84; i < 96; ++i) {
     const double pearson = json["rows"][i]["pearson"];
     sum += pearson;
     most = std::max(most, pearson);
   }
-  EXPECT_NEAR(json["summary"][3]["pearson"]["mean"].get<double>(), sum / 12, 1e-12);
-  EXPECT_EQ(json["summary"][3]["pearson"]["max"], most);
+  EXPECT_NEAR(last["pearson"]["mean"].get<double>(), sum / 12, 1e-12);
+  EXPECT_EQ(last["pearson"]["max"], most);
 }
 
-TEST_F(sweep_files, the_chart_is_well_formed) {
-  run_to_end(std::string(small_sweep) + " --logit-rank", "a");
-  const std::string svg = content_of(path("a/sweep.svg"));
+TEST_F(sweep, the_chart_is_well_formed) {
+  const std::string svg = content_of(path("small/sweep.svg"));
   EXPECT_TRUE(is_well_formed(svg));
   for (const char* text : {"<svg ", "sequence length S", "rank(T)", "dim LN(T)", "Pearson", "min(S, 8)", "d_v = 32"}) {
     EXPECT_NE(svg.find(text), std::string::npos) << text;
@@ -131,63 +148,62 @@ TEST_F(sweep_files, the_chart_is_well_formed) {
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(svg.find("inf"), std::string::npos);
   EXPECT_FALSE(is_well_formed("<a><b></a>"));
-  run_to_end("sweep --width 8 --heads 2 --samples 1 --lengths 1 --quiet", "one");
+  run_to_end("sweep --width 8 --heads 2 --samples 1 --lengths 1 --quiet", path("one"));
   EXPECT_TRUE(is_well_formed(content_of(path("one/sweep.svg"))));
   EXPECT_EQ(content_of(path("one/sweep.svg")).find("nan"), std::string::npos);
 }
 
-TEST_F(sweep_files, alternatives_have_logits_that_no_head_can_give) {
-  const std::string out = run_to_end(std::string(small_sweep) + " --logit-rank --key-size 6", "a");
-  EXPECT_NE(out.find("of alternatives"), std::string::npos) << out;
-  const auto table = table_of(content_of(path("a/sweep_logit_rank.csv")));
+TEST_F(sweep, alternatives_have_logits_that_no_head_can_give) {
+  EXPECT_NE(printed_.find("of alternatives"), std::string::npos) << printed_;
+  const auto table = table_of(content_of(path("small/sweep_logit_rank.csv")));
   ASSERT_EQ(table.size(), 1u + 7 * 3 * 4);  // S = 10 to 16
   for (std::size_t i = 1; i < table.size(); ++i) {
     EXPECT_EQ(table[i][3], "6");
     EXPECT_EQ(std::stol(table[i][4]), std::stol(table[i][0]) - 1);
   }
-  const auto json = nlohmann::json::parse(content_of(path("a/sweep.json")));
+  const auto json = nlohmann::json::parse(content_of(path("small/sweep.json")));
   EXPECT_EQ(json["logit_rank_rows"].size(), table.size() - 1);
   EXPECT_EQ(json["logit_rank_summary"].size(), 7u);
-  EXPECT_EQ(json["rows"].size(), 96u);
 }
 
-TEST_F(sweep_files, the_seed_decides_the_bytes) {
-  run_to_end(std::string(small_sweep) + " --quiet", "a");
-  run_to_end(std::string(small_sweep) + " --quiet", "b");
-  expect_same_files("a", "b");
-  run_to_end(std::string(small_sweep) + " --quiet --seed 2", "c");
-  EXPECT_NE(content_of(path("a/sweep.csv")), content_of(path("c/sweep.csv")));
+TEST_F(sweep, the_seed_decides_the_bytes) {
+  EXPECT_EQ(run_to_end(std::string(small_sweep) + " --quiet", path("again")), "");
+  expect_same_files(path("small"), path("again"));
+  run_to_end(std::string(small_sweep) + " --quiet --seed 2", path("other"));
+  EXPECT_NE(content_of(path("small/sweep.csv")), content_of(path("other/sweep.csv")));
 }
 
-TEST_F(sweep_files, correlations_can_be_left_out_and_types_agree) {
-  run_to_end("sweep --quiet --width 32 --heads 4 --samples 2 --lengths 12,20,30 --pearson-up-to 20", "a");
-  run_to_end("sweep --quiet --width 32 --heads 4 --samples 2 --lengths 12,20,30 --type f32", "b");
-  const auto a = table_of(content_of(path("a/sweep.csv"))), b = table_of(content_of(path("b/sweep.csv")));
+TEST_F(sweep, correlations_can_be_left_out_and_types_agree) {
+  const std::string arguments = "sweep --quiet --width 32 --heads 4 --samples 2 --lengths 12,20,30 --heads-are ";
+  run_to_end(arguments + "concatenated --type f64 --pearson-up-to 20", path("double"));
+  run_to_end(arguments + "concatenated --type f32", path("single"));
+  const auto a = table_of(content_of(path("double/sweep.csv"))), b = table_of(content_of(path("single/sweep.csv")));
+  ASSERT_EQ(a.size(), 1u + 3 * 2 * 4);
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 1; i < a.size(); ++i) {
-    EXPECT_EQ(a[i][7].empty(), a[i][0] == "30");
-    EXPECT_FALSE(b[i][7].empty());
-    EXPECT_EQ(a[i][6], b[i][6]);
+    EXPECT_EQ(a[i].back().empty(), a[i][0] == "30");
+    EXPECT_FALSE(b[i].back().empty());
+    EXPECT_EQ((std::vector<std::string>(a[i].begin(), a[i].end() - 1)),
+              (std::vector<std::string>(b[i].begin(), b[i].end() - 1)));
   }
-  run_to_end("sweep --quiet --width 32 --heads 4 --samples 2 --lengths 12,20 --pearson-up-to 0", "c");
-  EXPECT_EQ(content_of(path("c/sweep.svg")).find("Pearson"), std::string::npos);
+  run_to_end(arguments + "added --pearson-up-to 0", path("none"));
+  EXPECT_EQ(content_of(path("none/sweep.svg")).find("Pearson"), std::string::npos);
 }
 
-TEST_F(sweep_files, a_small_budget_gives_the_same_heads) {
+TEST_F(sweep, a_small_budget_gives_the_same_heads) {
   const std::string arguments = "sweep --quiet --width 32 --heads 4 --samples 20 --lengths 50,300 --type f64 --memory ";
-  run_to_end(arguments + "1GiB", "a");
-  run_to_end(arguments + "500KiB", "b");
-  const auto a = table_of(content_of(path("a/sweep.csv"))), b = table_of(content_of(path("b/sweep.csv")));
+  run_to_end(arguments + "1GiB", path("large"));
+  run_to_end(arguments + "1100KiB", path("tight"));
+  const auto a = table_of(content_of(path("large/sweep.csv"))), b = table_of(content_of(path("tight/sweep.csv")));
+  ASSERT_EQ(a.size(), 1u + 2 * 2 * 20 * 4);
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 1; i < a.size(); ++i) {
     EXPECT_EQ((std::vector<std::string>(a[i].begin(), a[i].end() - 1)),
               (std::vector<std::string>(b[i].begin(), b[i].end() - 1)));
-    EXPECT_NEAR(std::stod(a[i][7]), std::stod(b[i][7]), 2e-6);
+    EXPECT_NEAR(std::stod(a[i].back()), std::stod(b[i].back()), 2e-6);
   }
-  const command_result result = nullscope(arguments + "50KiB --output " + path("c"));
-  EXPECT_EQ(result.exit_code, 1);
-  EXPECT_NE(result.err.find("one head at length"), std::string::npos) << result.err;
-  EXPECT_FALSE(std::filesystem::exists(path("c")));
+  expect_complaint(arguments + "50KiB --output " + path("never"), 1, "one head at length 50 (concatenated) takes");
+  EXPECT_FALSE(std::filesystem::exists(path("never")));
 }
 
 }  // namespace

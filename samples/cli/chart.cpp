@@ -10,7 +10,7 @@ namespace nullscope::cli {
 namespace {
 
 // Of a panel, in SVG units; one unit prints as a third of a millimetre or so.
-constexpr double width = 380, height = 310, left = 62, right = 14, top = 34, bottom = 50;
+constexpr double width = 380, height = 340, left = 62, right = 14, top = 34, bottom = 84;
 constexpr double plot_width = width - left - right, plot_height = height - top - bottom;
 constexpr double legend_step = 16, mark_radius = 3.4;
 
@@ -136,32 +136,34 @@ class panel_writer {
   }
 
   void points(const chart_series& series) {
+    const double radius = std::clamp(0.35 * plot_width / static_cast<double>(series.points.size()), 1.5, mark_radius);
     for (const chart_point& point : series.points) {
       const double x = x_of(point.x), low = y_of(point.low), high = y_of(point.high);
       if (low - high > 0.5) {
         print("<path d=\"M{:.1f} {:.1f}V{:.1f}M{:.1f} {:.1f}h6M{:.1f} {:.1f}h6\" stroke=\"{}\"/>", x, low, high, x - 3,
               low, x - 3, high, series.colour);
       }
-      mark(series, x, y_of(point.y));
+      mark(series, radius, x, y_of(point.y));
     }
   }
 
   /// Hollow squares and diamonds around full circles stay readable where series coincide.
-  void mark(const chart_series& series, double x, double y) {
-    constexpr double r = mark_radius;
+  void mark(const chart_series& series, double r, double x, double y) {
     switch (series.mark) {
       case chart_mark::circle:
-        print("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"/>\n", x, y, r, series.colour);
+        print("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.2f}\" fill=\"{}\"/>\n", x, y, r, series.colour);
         break;
       case chart_mark::square:
         print(
-            "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"{}\" "
+            "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.2f}\" fill=\"none\" stroke=\"{}\" "
             "stroke-width=\"1.4\"/>\n",
-            x - r - 0.8, y - r - 0.8, 2 * r + 1.6, 2 * r + 1.6, series.colour);
+            x - 1.25 * r, y - 1.25 * r, 2.5 * r, 2.5 * r, series.colour);
         break;
       case chart_mark::diamond:
-        print("<path d=\"M{:.1f} {:.1f}l{} {}l-{} {}l-{} -{}z\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.4\"/>\n",
-              x, y - r - 2, r + 2, r + 2, r + 2, r + 2, r + 2, r + 2, series.colour);
+        print(
+            "<path d=\"M{0:.1f} {1:.1f}l{2:.2f} {2:.2f}l-{2:.2f} {2:.2f}l-{2:.2f} -{2:.2f}z\" fill=\"none\" "
+            "stroke=\"{3}\" stroke-width=\"1.4\"/>\n",
+            x, y - 1.5 * r, 1.5 * r, series.colour);
         break;
       case chart_mark::line:
       case chart_mark::dashed:
@@ -171,22 +173,14 @@ class panel_writer {
     }
   }
 
+  /// Two columns below the axis.
   void legend() {
-    std::size_t longest = 0;
-    for (const chart_series& series : panel_.series) longest = std::max(longest, series.name.size());
-    const double box_height = legend_step * static_cast<double>(panel_.series.size()) + 8;
-    const double box_width = 40 + 5.9 * static_cast<double>(longest);
-    const double x = panel_.legend == chart_corner::bottom_right ? left + plot_width - box_width - 8 : left + 8;
-    const double y = panel_.legend == chart_corner::top_left ? top + 8 : top + plot_height - box_height - 8;
-    print(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"white\" fill-opacity=\"0.85\" "
-        "stroke=\"#cccccc\"/>\n",
-        x, y, box_width, box_height);
-    double line = y + 4 + legend_step / 2;
-    for (const chart_series& series : panel_.series) {
-      mark(series, x + 17, line);
-      print("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 33, line + 4, escaped(series.name));
-      line += legend_step;
+    for (std::size_t i = 0; i < panel_.series.size(); ++i) {
+      const chart_series& series = panel_.series[i];
+      const double x = left + 8 + (i % 2 == 0 ? 0 : 0.47 * plot_width);
+      const double y = top + plot_height + 56 + legend_step * static_cast<double>(i / 2);
+      mark(series, mark_radius, x + 10, y);
+      print("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 26, y + 4, escaped(series.name));
     }
   }
 

@@ -40,16 +40,13 @@ struct chart_series {
   std::vector<chart_point> points;
 };
 
-enum class chart_corner { top_left, bottom_left, bottom_right };
-
 struct chart_panel {
   std::string title;
   chart_axis x, y;
   std::vector<chart_series> series;  ///< later ones are drawn over earlier ones
-  chart_corner legend = chart_corner::top_left;
 };
 
-/// The panels in rows of `columns`, lettered a, b, ...
+/// The panels in rows of `columns`, lettered a, b, ..., each with its legend below, where it never hides a point.
 std::string draw_chart(const std::string& title, const std::vector<chart_panel>& panels, std::size_t columns);
 
 }  // namespace nullscope::cli

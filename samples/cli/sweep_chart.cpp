@@ -44,7 +44,7 @@ chart_axis length_axis(const sweep_settings& settings) {
 }
 
 chart_panel rank_panel(const sweep_settings& settings, const std::vector<sweep_summary>& summaries) {
-  chart_panel panel{"Rank of T", length_axis(settings), {"rank(T)", chart_scale::log2, 1, 1}, {}, {}};
+  chart_panel panel{"Rank of T", length_axis(settings), {"rank(T)", chart_scale::log2, 1, 1}, {}};
   for (const sweep_kind kind : settings.kinds()) {
     const auto values = static_cast<double>(settings.value_size(kind));
     const char* colour = kind == sweep_kind::added ? chart_colour::orange : chart_colour::blue;
@@ -52,7 +52,7 @@ chart_panel rank_panel(const sweep_settings& settings, const std::vector<sweep_s
                                    [=](double s) { return std::min(s, values); }));
     panel.series.push_back(
         points_of(summaries, kind, &sweep_summary::rank, fmt::format("{}, d_v = {}", to_string(kind), values)));
-    panel.y.high = std::max(panel.y.high, 2.6 * std::min(values, panel.x.high));
+    panel.y.high = std::max(panel.y.high, 1.5 * std::min(values, panel.x.high));
   }
   panel.y.low = std::max(0.5, panel.x.low / 1.1);
   for (const sweep_summary& summary : summaries) {
@@ -63,7 +63,7 @@ chart_panel rank_panel(const sweep_settings& settings, const std::vector<sweep_s
 }
 
 chart_panel null_panel(const sweep_settings& settings, const std::vector<sweep_summary>& summaries) {
-  chart_panel panel{"Null space of T", length_axis(settings), {"dim LN(T)", chart_scale::log2_with_zero, 0, 1}, {}, {}};
+  chart_panel panel{"Null space of T", length_axis(settings), {"dim LN(T)", chart_scale::log2_with_zero, 0, 1}, {}};
   for (const sweep_kind kind : settings.kinds()) {
     const auto values = static_cast<double>(settings.value_size(kind));
     const char* colour = kind == sweep_kind::added ? chart_colour::orange : chart_colour::blue;
@@ -72,13 +72,13 @@ chart_panel null_panel(const sweep_settings& settings, const std::vector<sweep_s
     panel.series.push_back(
         points_of(summaries, kind, &sweep_summary::null_dim, fmt::format("{}, d_v = {}", to_string(kind), values)));
   }
-  panel.y.high = panel.x.high;
+  panel.y.high = 1.4 * panel.x.high;
   panel.y.low = 0;
   return panel;
 }
 
 chart_panel pearson_panel(const sweep_settings& settings, const std::vector<sweep_summary>& summaries) {
-  chart_panel panel{"Raw and effective attention", length_axis(settings), {"Pearson correlation"}, {}, {}};
+  chart_panel panel{"Raw and effective attention", length_axis(settings), {"Pearson correlation"}, {}};
   double least = 1;
   for (const sweep_kind kind : settings.kinds()) {
     panel.series.push_back(
@@ -90,12 +90,11 @@ chart_panel pearson_panel(const sweep_settings& settings, const std::vector<swee
   }
   panel.y.low = std::max(-1.0, std::floor(least * 10 - 0.5) / 10);
   panel.y.high = 1 + 0.04 * (1 - panel.y.low);
-  panel.legend = chart_corner::bottom_left;
   return panel;
 }
 
 chart_panel logit_panel(const sweep_settings& settings, const std::vector<sweep_summary>& summaries) {
-  chart_panel panel{"Rank of the logits", {"sequence length S"}, {"rank of log(A)"}, {}, {}};
+  chart_panel panel{"Rank of the logits", {"sequence length S"}, {"rank of log(A)"}, {}};
   const auto keys = static_cast<double>(settings.key_size);
   auto raw = points_of(summaries, sweep_kind::logits, &sweep_summary::raw_logit_rank, "A");
   auto alternatives =
@@ -105,7 +104,7 @@ chart_panel logit_panel(const sweep_settings& settings, const std::vector<sweep_
   panel.x.low = raw.points.front().x - 2;
   panel.x.high = raw.points.back().x + 2;
   panel.y.low = 0;
-  panel.y.high = 1.5 * std::max(panel.x.high, keys);
+  panel.y.high = 1.1 * std::max(panel.x.high, keys);
   panel.series = {line_of(panel.x, panel.x.low, fmt::format("min(S - 1, d_k), d_k = {}", keys), chart_colour::blue,
                           [=](double s) { return std::min(s - 1, keys); }),
                   line_of(panel.x, panel.x.low, "S - 1", chart_colour::green, [](double s) { return s - 1; }), raw,

@@ -15,6 +15,8 @@ namespace {
 /// Six decimals: what is right of a correlation in single precision, and enough for any chart.
 double rounded(double correlation) { return std::round(correlation * 1e6) / 1e6; }
 
+double in_mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
 template <class T>
 class computer : public sweep_computer {
  public:
@@ -51,8 +53,9 @@ class computer : public sweep_computer {
       const std::int64_t bytes = chunk_of(unit, size).bytes();
       if (bytes <= settings_.memory) return size;
       if (size > 1) continue;
-      throw invalid_argument(fmt::format("sweep: one head at length {} ({}) takes {} MiB; --memory allows {} MiB",
-                                         unit.length, to_string(unit.kind), (bytes >> 20) + 1, settings_.memory >> 20));
+      throw invalid_argument(
+          fmt::format("sweep: one head at length {} ({}) takes {:.1f} MiB; --memory allows {:.1f} MiB", unit.length,
+                      to_string(unit.kind), in_mib(bytes), in_mib(settings_.memory)));
     }
   }
 
