@@ -54,18 +54,12 @@ class sweep_resume : public testing::Test {
 
 std::unique_ptr<temporary_folder> sweep_resume::folder_;
 
-TEST_F(sweep_resume, a_killed_sweep_goes_on_and_writes_the_same_bytes) {
-  const std::string journal = content_of(path("killed/sweep.journal"));
-  copy_killed("resumed", journal);
-  expect_resume_gives_the_whole("resumed");
-}
-
-TEST_F(sweep_resume, a_torn_or_damaged_line_is_computed_again) {
+TEST_F(sweep_resume, a_killed_sweep_goes_on_past_a_torn_or_damaged_line) {
   const std::string journal = content_of(path("killed/sweep.journal"));
   copy_killed("torn", journal.substr(0, journal.size() - 7));  // as a kill in the middle of a write leaves it
   expect_resume_gives_the_whole("torn");
   std::string damaged = journal;
-  damaged[damaged.size() - 4] ^= 1;
+  damaged[damaged.size() / 2] ^= 1;  // as a bad disk leaves it; what follows cannot be trusted either
   copy_killed("damaged", damaged);
   expect_resume_gives_the_whole("damaged");
 }

@@ -45,7 +45,7 @@ void add_options(CLI::App& sweep, sweep_command& command) {
       ->check(CLI::Range(std::int64_t{0}, largest));
   sweep.add_flag("--logit-rank", settings.logit_rank,
                  "Also the rank of the logits of alternative weights, for S from d_v + 2 to 2 d_v, against d_k");
-  sweep.add_option("--memory", settings.memory, "Device memory that a process may use (default: 2GiB)")
+  sweep.add_option("--memory", settings.memory, "Device memory that a process may use (default: 3GiB)")
       ->transform(CLI::AsSizeValue(false));
   sweep.add_option("--device", command.device, "An index, cpu, gpu, gpu:1 or a part of the name");
   sweep.add_option("--output", command.folder, "The folder for the files (default: the current one)");

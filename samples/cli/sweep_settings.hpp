@@ -26,7 +26,7 @@ struct sweep_settings {
   bool is_double = false;
   std::int64_t pearson_up_to = -1;  ///< the largest length with a correlation; -1: all, 4096 for added heads
   bool logit_rank = false;
-  std::int64_t memory = std::int64_t{2} << 30;  ///< bytes of device memory that a process may use
+  std::int64_t memory = std::int64_t{3} << 30;  ///< bytes of device memory that a process may use
 
   std::int64_t value_size(sweep_kind kind) const { return kind == sweep_kind::added ? width : width / heads; }
   std::int64_t samples_of(sweep_kind kind, std::int64_t length) const;
