@@ -25,7 +25,7 @@ struct column_reduce {
   static constexpr int packs = W > 1 ? 8 : 1;
   static constexpr int strip = across * packs * W;  // columns
   static constexpr std::size_t local_bytes = slices > 1 ? Items * sizeof(number) : 0;
-  static constexpr number identity = Kind == reduction::maximum ? -std::numeric_limits<number>::infinity() : number(0);
+  static constexpr number identity = identity_of<Kind, number>;
 
   view<const T, 3> x;
   view<number, 2> out;
@@ -48,11 +48,7 @@ struct column_reduce {
     }
   }
 
-  static numbers combine(numbers element, numbers total) {
-    if constexpr (Kind == reduction::maximum) return max_or_nan(element, total);
-    if constexpr (Kind == reduction::sum) return element + total;
-    return fma(element, element, total);
-  }
+  static numbers combine(numbers element, numbers total) { return add_element<Kind>(element, total); }
 
   void whole_strip(std::int64_t batch, std::int64_t first) const {
     numbers total[packs];
@@ -87,8 +83,7 @@ struct column_reduce {
       members.barrier();
       if (members.rank() >= across) return;
       for (int slice = 1; slice < slices; ++slice) {
-        const numbers other(partial[slice * across + members.rank()]);
-        total = Kind == reduction::maximum ? max_or_nan(other, total) : other + total;
+        total = merge_totals<Kind>(numbers(partial[slice * across + members.rank()]), total);
       }
     }
     if (column < x.extent[2]) keep(batch, column, total, 1);

@@ -107,10 +107,10 @@ struct map_one {
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     const team<Items> members(item, local);
-    for (tile part(out, shape, item.get_group(0)); !part.rows.empty(); part.rows.advance()) {
+    for (tile part(out, shape, item.get_group(0)); !part.rows.empty(); part.rows.advance(1)) {
       const auto from = row_of<W>(x, part.rows.current()).from(part.first_column);
       const auto to = row_of<W, Streams>(out, part.rows.current()).from(part.first_column);
-      walk<W, 4>(members, part.columns, [&](int, std::int64_t c, auto lanes) {
+      walk_in_parts<W>(members, part.columns, [&](std::int64_t c, auto lanes) {
         to.store(c, convert<number_of<Out>>(operation(from.load(c, lanes))), lanes);
       });
     }
@@ -131,11 +131,11 @@ struct map_two {
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     const team<Items> members(item, local);
-    for (tile part(out, shape, item.get_group(0)); !part.rows.empty(); part.rows.advance()) {
+    for (tile part(out, shape, item.get_group(0)); !part.rows.empty(); part.rows.advance(1)) {
       const auto from_x = row_of<W>(x, part.rows.current()).from(part.first_column);
       const auto from_y = row_of<W>(y, part.rows.current()).from(part.first_column);
       const auto to = row_of<W, Streams>(out, part.rows.current()).from(part.first_column);
-      walk<W, 4>(members, part.columns, [&](int, std::int64_t c, auto lanes) {
+      walk_in_parts<W>(members, part.columns, [&](std::int64_t c, auto lanes) {
         to.store(c, operation(from_x.load(c, lanes), from_y.load(c, lanes)), lanes);
       });
     }

@@ -84,8 +84,29 @@ struct pack {
   friend pack min(pack a, pack b) { return where_less(a, b, a, b); }
   /// The larger one; NaN where either is NaN.
   friend pack max_or_nan(pack a, pack b) { return from(a.lanes != a.lanes ? a.lanes : max(a, b).lanes); }
-  friend pack abs(pack a) { return max(a, -a); }
+  friend pack abs(pack a) {
+    using integer = detail::integer_of<T>;
+    const auto bits = std::bit_cast<detail::lanes_t<integer, W>>(a.lanes) & std::numeric_limits<integer>::max();
+    return from(std::bit_cast<lanes_type>(bits));
+  }
 };
+
+/// a b + c, rounded once. (Of fma above, with c a product too, a compiler may round either product.)
+template <class T, int W>
+pack<T, W> fma_once(pack<T, W> a, pack<T, W> b, pack<T, W> c) {
+#if __has_builtin(__builtin_elementwise_fma)
+  return pack<T, W>::from(__builtin_elementwise_fma(a.lanes, b.lanes, c.lanes));
+#else
+  for (int lane = 0; lane < W; ++lane) {
+    if constexpr (sizeof(T) == 8) {
+      c.set(lane, __builtin_fma(a[lane], b[lane], c[lane]));
+    } else {
+      c.set(lane, __builtin_fmaf(a[lane], b[lane], c[lane]));
+    }
+  }
+  return c;
+#endif
+}
 
 namespace detail {
 

@@ -96,80 +96,72 @@ pack<T, W> exp_of_nonpositive(pack<T, W> x) {
 
 namespace detail {
 
-/// 1 / x for x > 0 far from overflow and underflow, within about 1 unit in the last place: a guess from the exponent,
-/// then steps that cube the error (0.12, 2e-3, 5e-9, ...). A third of the time of a division on a CPU.
-template <class T, int W>
-pack<T, W> reciprocal(pack<T, W> x) {
-  using number = pack<T, W>;
-  using integers = lanes_t<integer_of<T>, W>;
-  constexpr bool is_double = sizeof(T) == 8;
-  constexpr integer_of<T> twice_one = is_double ? static_cast<integer_of<T>>(0x7fde623822fc16e6) : 0x7ef311c7;
-  number r = number::from(std::bit_cast<lanes_t<T, W>>(twice_one - std::bit_cast<integers>(x.lanes)));
-  for (int step = 0; step < (is_double ? 3 : 2); ++step) {
-    const number error = fma(-x, r, number(T(1)));
-    r = fma(r, fma(error, error, error), r);
-  }
-  return r;
-}
-
-/// x with the lower half of its mantissa cleared: the square of what is left is exact.
-template <class T, int W>
-pack<T, W> front_half(pack<T, W> x) {
-  using integers = lanes_t<integer_of<T>, W>;
-  constexpr int cleared = sizeof(T) == 8 ? 27 : 12;
-  return pack<T, W>::from(std::bit_cast<lanes_t<T, W>>(std::bit_cast<integers>(x.lanes) >> cleared << cleared));
-}
-
-/// e^(a^2) erfc(a) as a polynomial in u = (a - 3.5) / (a + 3.5) for 0 <= a <= limit / sqrt(2); beyond, half of erfc is
-/// no number.
+/// Phi(-a) = e^(-a^2 / 2) p(a) / q(a) for 0 <= a <= limit, Phi being the normal distribution function; beyond, a
+/// Phi(-a) is no number. All coefficients are positive, so nothing cancels.
 template <class T>
-struct erfcx_constants;
+struct normal_tail_constants;
 
 template <>
-struct erfcx_constants<float> {
-  static constexpr float limit = 14.5f;
-  /// Relative error 2.2e-8.
-  static constexpr float coefficient[] = {0.15529365592f,  -0.28926499428f, 0.23313036900f, -0.16134035457f,
-                                          0.09443002499f,  -0.04541769787f, 0.01696939473f, -0.00432315084f,
-                                          0.000241875479f, 0.000411495775f};
+struct normal_tail_constants<float> {
+  static constexpr float limit = 14.4f;
+  /// Relative error 6e-9.
+  static constexpr float p[] = {0.50000000291f, 0.43809019985f, 0.18308331483f, 0.040582005415f, 0.0041086940671f};
+  static constexpr float q[] = {1.f, 1.6740653757f, 1.2018728110f, 0.46906978931f, 0.10173051928f, 0.010298847250f};
 };
 
 template <>
-struct erfcx_constants<double> {
-  static constexpr double limit = 39.;
-  /// Relative error 5.4e-18.
-  static constexpr double coefficient[] = {
-      0.1552936556088942967,     -0.2892650448327674312,    0.2331304816002509683,     -0.1613385247645058142,
-      0.09442780690918349856,    -0.04543676118366926865,   0.01697676093148873713,    -0.004242238603871407883,
-      0.0002673850926159675127,  0.0002885551996719263596,  -0.0001080848337842905957, -4.673573273027733752e-6,
-      0.00001334631883843828435, -1.628971266694314414e-6,  -1.519439521900335005e-6,  3.707578584006057042e-7,
-      1.923890168935347099e-7,   -6.201691885283410743e-8,  -2.849353156463190078e-8,  8.808628437826897933e-9,
-      4.385019912305372839e-9,   -8.200590757724075131e-10, -4.686437699633427078e-10};
+struct normal_tail_constants<double> {
+  static constexpr double limit = 38.7;
+  /// Relative error 5e-17.
+  static constexpr double p[] = {0.49999999999999997591,   0.77468993012436803874,    0.59377923426304021201,
+                                 0.28914159594163015449,   0.097613457019427142417,   0.023596131094785770841,
+                                 0.0040837151181900031339, 0.00048960528053045905446, 0.000037180106463870582453,
+                                 1.3823844027588667142e-6};
+  static constexpr double q[] = {1.,
+                                 2.3472644210515917219,
+                                 2.5604045102053344003,
+                                 1.7135197297240269473,
+                                 0.78149760983285270902,
+                                 0.25473060186963586679,
+                                 0.060367057997187224573,
+                                 0.010329552475541481063,
+                                 0.0012307235636197675219,
+                                 0.000093196706113945730909,
+                                 3.465123830374847969e-6};
 };
+
+/// factor (c0 + c1 x + c2 x^2 + ...)
+template <class T, int Count, int W>
+pack<T, W> polynomial(const T (&c)[Count], T factor, pack<T, W> x) {
+  pack<T, W> sum(c[Count - 1] * factor);
+  for (int i = Count - 2; i >= 0; --i) sum = fma(sum, x, pack<T, W>(c[i] * factor));
+  return sum;
+}
 
 }  // namespace detail
 
 /// x Phi(x) with Phi the normal distribution function: x (1 + erf(x / sqrt(2))) / 2, also where that would cancel.
 /// Accurate relative to the result on both sides; -inf gives -0, NaN stays NaN.
+///
+/// Time of 16 floats on a CPU with AVX-512, in one run: 0.6 of that with e^(a^2) erfc(a) as a polynomial in
+/// (a - 3.5) / (a + 3.5) and steps of Newton's method for the division, which were 1.13 times as slow as dividing.
 template <class T, int W>
 pack<T, W> gelu(pack<T, W> x) {
-  using constants = detail::erfcx_constants<T>;
+  using constants = detail::normal_tail_constants<T>;
+  using exponential = detail::exp_constants<T>;
   using number = pack<T, W>;
-  constexpr auto& c = constants::coefficient;
-  constexpr int count = sizeof(c) / sizeof(T);
-  const number size = min(number(constants::limit), abs(x));
-  const number middle(T(4.9497474683058326708));  // 3.5 sqrt(2)
-  const number u = fma(middle * number(T(-2)), detail::reciprocal(size + middle), number(T(1)));
-  number p(c[count - 1]);
-  for (int i = count - 2; i >= 0; --i) p = fma(p, u, number(c[i]));
-  // e^(-x^2 / 2), with what the square lost to rounding put back. (A compiler may take fma(size, size, -square) for
-  // zero.)
-  const number square = size * size;
-  const number front = detail::front_half(size), rest = size - front;
-  const number lost = fma(rest, rest, fma(rest + rest, front, fma(front, front, -square)));
-  const number bell = exp_of_nonpositive(square * number(T(-0.5)));
-  const number tail = fma(bell * number(T(-0.5)), lost, bell);
-  return fma(size * number(T(-0.5)) * p, tail, max(number(T(0)), x));  // |x| Phi(-|x|) less than x or 0
+  using integers = detail::lanes_t<detail::integer_of<T>, W>;
+  const number size = min(number(constants::limit), abs(x)), half = size * number(T(-0.5));
+  // e^(-x^2 / 2) = 2^n e^r as in exp_of_nonpositive, with r from x^2 as it is before rounding: n ln2_high is exact.
+  const number shift(exponential::shift + exponential::bias + exponential::spare);
+  const number shifted = fma(size * half, number(exponential::log2_e), shift);
+  const number n = shifted - shift;
+  number r = fma_once(size, half, n * number(-exponential::ln2_high));
+  r = fma(n, number(-exponential::ln2_low), r);
+  const number bell = detail::exp_reduced(r) * detail::exponent_from<T, W>(std::bit_cast<integers>(shifted.lanes));
+  const number p = detail::polynomial(constants::p, 2 * exponential::spare_scale, size);
+  const number q = detail::polynomial(constants::q, T(1), size);
+  return fma(half * p / q, bell, max(number(T(0)), x));  // x or 0, less |x| Phi(-|x|)
 }
 
 /// The usual approximation of gelu, x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. -inf gives -0, NaN stays NaN.
@@ -182,8 +174,7 @@ pack<T, W> gelu_tanh(pack<T, W> x) {
   const number linear(T(-1.5957691216057307118)),
       cubic(T(-0.071354816272600248776));  // -2 sqrt(2 / pi), that * 0.044715
   const number e = exp_of_nonpositive(size * fma(cubic * size, size, linear));
-  const number r = detail::reciprocal(e + number(T(1)));
-  return where_less(x, number(T(0)), -size * e * r, x * r);
+  return where_less(x, number(T(0)), -size * e, x) / (e + number(T(1)));
 }
 
 }  // namespace nullscope::kernels

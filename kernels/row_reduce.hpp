@@ -11,13 +11,35 @@ namespace nullscope::kernels {
 /// way.
 enum class reduction { sum, maximum, sum_of_squares, norm };
 
-/// out (batch, rows) = the reduction of x (batch, rows, columns) along its columns. A team a row, `rows_per_group` rows
-/// one after the other.
+/// What totals of T begin with.
+template <reduction Kind, class T>
+inline constexpr T identity_of = Kind == reduction::maximum ? -std::numeric_limits<T>::infinity() : T(0);
+
+/// The total with one more element.
+template <reduction Kind, class Pack>
+Pack add_element(Pack element, Pack total) {
+  if constexpr (Kind == reduction::maximum) return max_or_nan(element, total);
+  if constexpr (Kind == reduction::sum) return element + total;
+  return fma(element, element, total);
+}
+
+/// The total of two parts.
+template <reduction Kind, class Pack>
+Pack merge_totals(Pack a, Pack b) {
+  if constexpr (Kind == reduction::maximum) return max_or_nan(a, b);
+  return a + b;
+}
+
+/// out (batch, rows) = the reduction of x (batch, rows, columns) along its columns. A team takes `rows_per_group` rows;
+/// on a CPU eight at once, each in a page of memory of its own, so that more loads are under way. Bandwidth by that of
+/// one row after the other, in one run: 4 rows 1.08, 8 rows 1.1, 16 rows 1.1 from a last-level cache; 1.06, 1.1, 1.1
+/// from main memory. Prefetching the next row by hand lost 10 %.
 template <class T, reduction Kind, int W, int Items>
 struct row_reduce {
   static constexpr const char* source = "row_reduce.hpp";
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
+  static constexpr int at_once = Items == 1 && W > 1 ? 8 : 1;
   using number = number_of<T>;
   using numbers = pack<number, W>;
 
@@ -27,46 +49,44 @@ struct row_reduce {
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     team<Items> members(item, local);
-    for (row_range rows(x, item.get_group(0), rows_per_group); !rows.empty(); rows.advance()) {
-      const number result = one_row(members, row_of<W>(x, rows.current()));
-      if (members.rank() == 0) out(rows.current().batch, rows.current().row) = result;
+    row_range rows(x, item.get_group(0), rows_per_group);
+    for (; rows.has(at_once); rows.advance(at_once)) some_rows<at_once>(members, rows.current());
+    if constexpr (at_once > 1) {
+      for (; !rows.empty(); rows.advance(1)) some_rows<1>(members, rows.current());
     }
   }
 
-  number one_row(team<Items>& members, row<const T, W> from) const {
+  template <int Rows>
+  void some_rows(team<Items>& members, row_index first) const {
+    number result[Rows];
+    constexpr number identity = identity_of<Kind, number>;
+    reduce_rows<number, W>(
+        members, x.extent[2], identity,
+        [&](int r, std::int64_t c, auto lanes) { return row_of<W>(x, first, r).load(c, lanes, identity); },
+        [](auto element, auto total) { return add_element<Kind>(element, total); },
+        [](auto a, auto b) { return merge_totals<Kind>(a, b); }, result);
+    for (int r = 0; r < Rows; ++r) {
+      if constexpr (Kind == reduction::norm) result[r] = norm_of(members, row_of<W>(x, first, r), result[r]);
+      if (members.rank() == 0) out(first.batch, first.row + r) = result[r];
+    }
+  }
+
+  number norm_of(team<Items>& members, row<const T, W> from, number squares) const {
     constexpr number infinity = std::numeric_limits<number>::infinity();
-    const std::int64_t columns = x.extent[2];
-    if constexpr (Kind == reduction::maximum) {
-      return reduce_row<number, W>(
-          members, columns, -infinity, [&](std::int64_t c, auto lanes) { return from.load(c, lanes, -infinity); },
-          [](auto a, auto b) { return max_or_nan(a, b); });
-    } else if constexpr (Kind == reduction::sum) {
-      return reduce_row<number, W>(
-          members, columns, number(0), [&](std::int64_t c, auto lanes) { return from.load(c, lanes); },
-          [](auto a, auto b) { return a + b; });
-    } else {
-      const number squares = sum_of_squares(members, from, 1);
-      if constexpr (Kind == reduction::sum_of_squares) return squares;
-      // Squares in the range of normal numbers have neither overflowed nor lost much to underflow.
-      constexpr number safe = std::numeric_limits<number>::min() / std::numeric_limits<number>::epsilon();
-      if (squares >= safe && squares < infinity) return sycl::sqrt(squares);
-      const number largest = reduce_row<number, W>(
-          members, columns, number(0), [&](std::int64_t c, auto lanes) { return abs(from.load(c, lanes)); },
-          [](auto a, auto b) { return max_or_nan(a, b); });
-      if (!(largest > 0 && largest < infinity)) return largest;  // 0, infinity, NaN
-      return largest * sycl::sqrt(sum_of_squares(members, from, largest));
-    }
-  }
-
-  /// The sum of (x / scale)^2.
-  number sum_of_squares(team<Items>& members, row<const T, W> from, number scale) const {
-    constexpr int slots = 4;
-    numbers total[slots] = {0, 0, 0, 0};
-    walk<W, slots>(members, x.extent[2], [&](int slot, std::int64_t c, auto lanes) {
-      const numbers element = scale == 1 ? from.load(c, lanes) : from.load(c, lanes) / numbers(scale);
-      total[slot] = fma(element, element, total[slot]);
-    });
-    return members.sum((total[0] + total[1]) + (total[2] + total[3]));
+    // Squares in the range of normal numbers have neither overflowed nor lost much to underflow.
+    constexpr number safe = std::numeric_limits<number>::min() / std::numeric_limits<number>::epsilon();
+    if (squares >= safe && squares < infinity) return sycl::sqrt(squares);
+    number largest[1], scaled[1];
+    reduce_rows<number, W>(
+        members, x.extent[2], number(0), [&](int, std::int64_t c, auto lanes) { return abs(from.load(c, lanes)); },
+        [](auto a, auto b) { return max_or_nan(a, b); }, [](auto a, auto b) { return max_or_nan(a, b); }, largest);
+    if (!(largest[0] > 0 && largest[0] < infinity)) return largest[0];  // 0, infinity, NaN
+    reduce_rows<number, W>(
+        members, x.extent[2], number(0),
+        [&](int, std::int64_t c, auto lanes) { return from.load(c, lanes) / numbers(largest[0]); },
+        [](auto element, auto total) { return fma(element, element, total); }, [](auto a, auto b) { return a + b; },
+        scaled);
+    return largest[0] * sycl::sqrt(scaled[0]);
   }
 };
 

@@ -9,65 +9,102 @@
 namespace nullscope::kernels {
 
 /// y (batch, rows, columns) = exp(x - m) / sum, m the row's maximum; log_sum_exp (batch, rows) = m + log(sum), if asked
-/// for. A team a row, `rows_per_group` rows one after the other. Three passes; the second and the third find the row in
-/// cache. A team of one work-item looks for the next row's maximum while it exponentiates: memory works while the lanes
-/// compute. If it streams, the exponentials wait in local memory (columns), and y is written once, past the caches.
+/// for. A team takes `rows_per_group` rows. Three passes; the second and the third find their rows in cache. On a CPU
+/// four rows at once, and the maxima of the next four are looked for during the exponentials: memory works while the
+/// lanes compute. If it streams, the exponentials wait in local memory, and y is written once, past the caches.
 template <class T, int W, int Items, bool Streams>
 struct row_softmax {
   static constexpr const char* source = "row_softmax.hpp";
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
+  static constexpr int at_once = Items == 1 && W > 1 ? 4 : 1;
   using numbers = pack<T, W>;
   static constexpr T infinity = std::numeric_limits<T>::infinity();
-  static constexpr bool looks_ahead = Items == 1;
 
   view<const T, 3> x;
   view<T, 3> y;
   view<T, 2> log_sum_exp;  // null: not asked for
   std::int64_t rows_per_group;
 
+  /// A row of exponentials in local memory, in elements.
+  static constexpr std::int64_t kept_stride(std::int64_t columns) { return (columns + W - 1) / W * W; }
+  static constexpr std::int64_t kept_bytes(std::int64_t columns) {
+    return Streams ? at_once * kept_stride(columns) * static_cast<std::int64_t>(sizeof(T)) : 0;
+  }
+
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     team<Items> members(item, local);
     row_range rows(x, item.get_group(0), rows_per_group);
-    T maximum = rows.empty() ? -infinity : largest_of(members, row_of<W>(x, rows.current()));
-    while (!rows.empty()) {
+    T maximum[at_once];
+    bool is_known = false;
+    while (rows.has(at_once)) {
       const row_index i = rows.current();
-      rows.advance();
-      const auto next = row_of<W>(x, rows.empty() ? i : rows.current());
-      maximum = one_row(members, local, i, maximum, next);
-      if constexpr (!looks_ahead) maximum = largest_of(members, next);
+      if (!is_known) maxima_of(members, i, maximum);
+      rows.advance(at_once);
+      is_known = Items == 1 && rows.has(at_once);
+      some_rows(members, local, i, maximum, is_known ? rows.current() : i);
+    }
+    if constexpr (at_once > 1) {
+      for (; !rows.empty(); rows.advance(1)) {
+        T one[1];
+        maxima_of(members, rows.current(), one);
+        some_rows(members, local, rows.current(), one, rows.current());
+      }
     }
   }
 
   /// NaN is passed over here; it comes back with the exponentials.
-  T largest_of(team<Items>& members, row<const T, W> from) const {
-    return reduce_row<T, W>(
-        members, x.extent[2], -infinity, [&](std::int64_t c, auto lanes) { return from.load(c, lanes, -infinity); },
-        [](auto a, auto b) { return max(a, b); });
+  template <int Rows>
+  void maxima_of(team<Items>& members, row_index i, T (&maximum)[Rows]) const {
+    const auto larger = [](auto a, auto b) { return max(a, b); };
+    reduce_rows<T, W>(
+        members, x.extent[2], -infinity,
+        [&](int r, std::int64_t c, auto lanes) { return row_of<W>(x, i, r).load(c, lanes, -infinity); }, larger, larger,
+        maximum);
   }
 
-  /// Returns the maximum of the next row, if it looks ahead.
-  T one_row(team<Items>& members, std::byte* local, row_index i, T maximum, row<const T, W> next) const {
-    const auto from = row_of<W>(x, i);
-    const auto to = row_of<W, Streams>(y, i);
-    const auto kept = Streams ? row<T, W>{reinterpret_cast<T*>(local), 1} : row_of<W>(y, i);
-    const std::int64_t columns = x.extent[2];
-    const T offset = maximum == -infinity ? T(0) : maximum;  // -inf - -inf would be NaN
+  /// Row r of the exponentials: in local memory, or where the result will be.
+  auto kept_row(std::byte* local, row_index i, int r) const {
+    if constexpr (Streams) {
+      return row<T, W>{reinterpret_cast<T*>(local) + r * kept_stride(x.extent[2]), 1};
+    } else {
+      return row_of<W>(y, i, r);
+    }
+  }
 
-    constexpr int slots = 4;
-    numbers sum[slots] = {0, 0, 0, 0}, ahead[slots] = {-infinity, -infinity, -infinity, -infinity};
-    walk<W, slots>(members, columns, [&](int slot, std::int64_t c, auto lanes) {
-      const numbers e = exp_of_nonpositive(from.load(c, lanes, -infinity) - numbers(offset));
-      kept.store(c, e, lanes);
-      sum[slot] += e;
-      if constexpr (looks_ahead) ahead[slot] = max(next.load(c, lanes, -infinity), ahead[slot]);
+  /// `maximum` holds the maxima of these rows, and then, if Items is 1, those of the rows from `next` on.
+  template <int Rows>
+  void some_rows(team<Items>& members, std::byte* local, row_index i, T (&maximum)[Rows], row_index next) const {
+    const std::int64_t columns = x.extent[2];
+    constexpr int slots = sum_slots<W>;
+    T offset[Rows];
+    numbers sum[Rows][slots], ahead[Rows], factor[Rows];
+    unrolled<Rows>([&](auto r) {
+      offset[r] = maximum[r] == -infinity ? T(0) : maximum[r];  // -inf - -inf would be NaN
+      unrolled<slots>([&](auto slot) { sum[r][slot] = numbers(0); });
+      ahead[r] = numbers(-infinity);
     });
-    const T total = members.sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
-    const numbers factor(total == 0 ? T(0) : 1 / total);  // a row of -inf gives zeros
-    walk<W, slots>(members, columns,
-                   [&](int, std::int64_t c, auto lanes) { to.store(c, kept.load(c, lanes) * factor, lanes); });
-    if (log_sum_exp.data != nullptr && members.rank() == 0) log_sum_exp(i.batch, i.row) = offset + sycl::log(total);
-    return largest(max(max(ahead[0], ahead[1]), max(ahead[2], ahead[3])));
+    walk<W, slots>(members, columns, [&](auto slot, std::int64_t c, auto lanes) {
+      unrolled<Rows>([&](auto r) {
+        const numbers e = exp_of_nonpositive(row_of<W>(x, i, r).load(c, lanes, -infinity) - numbers(offset[r]));
+        kept_row(local, i, r).store(c, e, lanes);
+        sum[r][slot] += e;
+        if constexpr (Items == 1) ahead[r] = max(row_of<W>(x, next, r).load(c, lanes, -infinity), ahead[r]);
+      });
+    });
+    unrolled<Rows>([&](auto r) {
+      const T total = members.sum(merge_slots(sum[r], [](auto a, auto b) { return a + b; }));
+      factor[r] = numbers(total == 0 ? T(0) : 1 / total);  // a row of -inf gives zeros
+      if (log_sum_exp.data != nullptr && members.rank() == 0) {
+        log_sum_exp(i.batch, i.row + r) = offset[r] + sycl::log(total);
+      }
+      if constexpr (Items == 1) maximum[r] = largest(ahead[r]);
+    });
+    walk<W, slots>(members, columns, [&](auto, std::int64_t c, auto lanes) {
+      unrolled<Rows>([&](auto r) {
+        row_of<W, Streams>(y, i, r).store(c, kept_row(local, i, r).load(c, lanes) * factor[r], lanes);
+      });
+    });
   }
 };
 

@@ -38,7 +38,7 @@ void stage(const block<In>& from, int padded_rows, int padded_columns, T* to, in
         typename pack<T, W>::lanes_type x[W];
 #pragma unroll
         for (int i = 0; i < W; ++i) x[i] = load<W>(source + i * from.column_stride).lanes;
-        if constexpr (W > 1) detail::transpose_block(x);
+        if constexpr (W > 1) detail::transpose_block<W / 2>(x);
 #pragma unroll
         for (int j = 0; j < W; ++j) store(to + (r + j) * stride + c, pack<T, W>::from(x[j]));
         continue;

@@ -93,14 +93,18 @@ sycl::event map(sycl::queue& queue, Operation operation, view<const T, 3> x, vie
 template <class T>
 sycl::event transpose_dense(sycl::queue& queue, view<const T, 3> x, view<T, 3> out,
                             const std::vector<sycl::event>& dependencies) {
-  const auto run = [&]<int W, int Items, bool Streams>() {
-    using kernel_type = kernels::transpose_tiles<T, W, Items, Streams>;
-    const std::int64_t groups = x.extent[0] * kernel_type::tiles(x.extent[1]) * kernel_type::tiles(x.extent[2]);
-    return launch(queue, detail::groups_of(groups, Items), kernel_type::local_bytes, kernel_type{x, out}, dependencies);
-  };
   constexpr int lanes = sizeof(T) == 8 ? 8 : 16;
   const std::int64_t streamable = lanes * sizeof(T) == 64 ? detail::streamable_bytes(out) : 0;  // only in whole lines
-  switch (detail::choose_team_shape(queue, 2048, true, streamable)) {
+  // Ordinary stores that jump from page to page are so slow that it pays sooner to go past the caches.
+  constexpr std::int64_t streams_from = 4 << 20, large_tiles_from = 64 << 20;  // bytes
+  const auto run = [&]<int W, int Items, bool Streams>() {
+    using kernel_type = kernels::transpose_tiles<T, W, Items, Streams>;
+    const bool is_large = Streams && streamable >= large_tiles_from;
+    const kernel_type kernel{x, out, is_large ? kernel_type::large_tile : kernel_type::small_tile};
+    const std::int64_t groups = x.extent[0] * kernel.tiles(x.extent[1]) * kernel.tiles(x.extent[2]);
+    return launch(queue, detail::groups_of(groups, Items), kernel_type::local_bytes, kernel, dependencies);
+  };
+  switch (detail::choose_team_shape(queue, 2048, true, streamable, streams_from)) {
     case team_shape::vector: return run.template operator()<lanes, 1, false>();
     case team_shape::streaming: return run.template operator()<lanes, 1, true>();
     default: return run.template operator()<1, 256, false>();

@@ -83,14 +83,15 @@ sycl::event softmax(sycl::queue& queue, std::type_identity_t<view<const T, Rank>
   check_matrices<T, Rank>("softmax", queue, x, y);
   check_row_result<T, Rank>("softmax", x, "log_sum_exp", log_sum_exp);
   const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(y);
-  const std::int64_t columns = x.extent[Rank - 1], row_bytes = columns * static_cast<std::int64_t>(sizeof(T));
-  constexpr std::int64_t most_kept_bytes = 32 * 1024;  // of exponentials, which shall stay in the first cache
-  const std::int64_t streamable = row_bytes <= most_kept_bytes ? detail::streamable_bytes(y, x) : 0;
+  const std::int64_t columns = x.extent[Rank - 1];
+  constexpr std::int64_t most_kept_columns = 4096;  // of exponentials, which shall stay in the caches of a core
+  const std::int64_t streamable = columns <= most_kept_columns ? detail::streamable_bytes(y, x) : 0;
   const team_shape shape = detail::choose_team_shape(queue, columns, neighbours, streamable);
   return detail::with_streaming_team<sizeof(T)>(shape, [&]<int W, int Items, bool Streams>() {
     const kernels::row_softmax<T, W, Items, Streams> kernel{detail::with_rank<3>(x), detail::with_rank<3>(y),
                                                             detail::with_rank<2>(log_sum_exp), 0};
-    return launch_rows<Items>(queue, shape, kernel, dependencies, Streams ? static_cast<std::size_t>(row_bytes) : 0);
+    const auto kept = static_cast<std::size_t>(kernel.kept_bytes(columns));
+    return launch_rows<Items>(queue, shape, kernel, dependencies, kept);
   });
 }
 

@@ -8,15 +8,12 @@ namespace {
 constexpr int by_device = -1;
 std::atomic<int> forced_shape = by_device;
 
-/// From here on results go past the caches.
-constexpr std::int64_t streaming_bytes = 16 << 20;
-
 }  // namespace
 
 void force_team_shape(std::optional<team_shape> shape) { forced_shape = shape ? static_cast<int>(*shape) : by_device; }
 
 team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, bool neighbours,
-                             std::int64_t streamable_bytes) {
+                             std::int64_t streamable_bytes, std::int64_t streams_from) {
   if (const int forced = forced_shape; forced != by_device) {
     const auto shape = static_cast<team_shape>(forced);
     if (shape == team_shape::streaming && streamable_bytes == 0) {
@@ -29,15 +26,16 @@ team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, boo
     return columns <= 1024 ? team_shape::group_32 : team_shape::group_256;
   }
   if (!neighbours) return team_shape::scalar;
-  return streamable_bytes >= streaming_bytes ? team_shape::streaming : team_shape::vector;
+  return streamable_bytes >= streams_from ? team_shape::streaming : team_shape::vector;
 }
 
 std::int64_t rows_per_group(const sycl::queue& queue, team_shape shape, std::int64_t rows, std::int64_t row_bytes) {
   if (shape == team_shape::group_32 || shape == team_shape::group_256) return 1;
-  constexpr std::int64_t group_bytes = 128 * 1024;
+  constexpr std::int64_t group_bytes = 256 * 1024, at_once = 8;  // at_once: rows that kernels take together, at most
   const std::int64_t by_bytes = group_bytes / std::max<std::int64_t>(row_bytes, 1);
   const std::int64_t by_cores = rows / (4 * properties(queue.get_device()).compute_units);
-  return std::max<std::int64_t>(1, std::min(by_bytes, by_cores));
+  const std::int64_t count = std::max<std::int64_t>(1, std::min(by_bytes, by_cores));
+  return count < at_once ? count : count / at_once * at_once;
 }
 
 }  // namespace nullscope::detail

@@ -23,9 +23,10 @@ enum class team_shape {
 void force_team_shape(std::optional<team_shape> shape);
 
 /// The shape for rows of `columns` elements; `neighbours` says that the last stride of all operands is 1, and
-/// `streamable_bytes` how much could be written past the caches.
+/// `streamable_bytes` how much could be written past the caches, and is if it is as much as `streams_from`: results
+/// that the next kernel would not find in the caches of its core anyway.
 team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, bool neighbours,
-                             std::int64_t streamable_bytes = 0);
+                             std::int64_t streamable_bytes = 0, std::int64_t streams_from = 16 << 20);
 
 /// Calls call.operator()<W, Items, Streams>() with the lanes and work-items of the shape, for numbers of NumberBytes.
 template <std::size_t NumberBytes, class Call>
