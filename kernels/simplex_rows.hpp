@@ -37,14 +37,13 @@ struct simplex_rows {
     const row<const T, W> weights = row_of<W>(a, {head, i});
     const row<T, W> to{&out(head, alternative, i, 0), out.stride[3]};
 
-    const T nearest = reduce_row<T, W>(
-        members, tokens, infinity,
-        [&](std::int64_t c, auto lanes) {
-          const numbers x = to.load(c, lanes);
-          // Entries that grow do not limit lambda; NaN + infinity is NaN.
-          return where_less(x, numbers(0), weights.load(c, lanes) / -x, x + numbers(infinity));
-        },
-        [](auto x, auto least) { return -max_or_nan(-x, -least); });
+    numbers least(infinity);
+    walk<W, 1>(members, tokens, [&](auto, std::int64_t c, auto lanes) {
+      const numbers x = to.load(c, lanes);
+      // Entries that grow do not limit lambda; NaN + infinity is NaN.
+      least = min_or_nan(where_less(x, numbers(0), weights.load(c, lanes) / -x, x + numbers(infinity)), least);
+    });
+    const T nearest = members.reduce(least, [](auto x, auto y) { return min_or_nan(x, y); });
     const T reach = rank(head) < tokens && nearest < infinity ? share * nearest : T(0);
     const T factor = nearest == nearest ? reach : nearest;
     walk<W, 4>(members, tokens, [&](int, std::int64_t c, auto lanes) {
@@ -52,6 +51,12 @@ struct simplex_rows {
       to.store(c, max_or_nan(moved, numbers(0)), lanes);
     });
     if (members.rank() == 0) lambda(head, alternative, i) = factor;
+  }
+
+ private:
+  template <class Pack>
+  static Pack min_or_nan(Pack x, Pack y) {
+    return -max_or_nan(-x, -y);
   }
 };
 
