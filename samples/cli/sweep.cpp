@@ -41,7 +41,7 @@ void add_options(CLI::App& sweep, sweep_command& command) {
   sweep
       .add_option("--pearson-up-to", settings.pearson_up_to,
                   "The longest sequence with a correlation of raw and effective attention, which takes time S^2; 0: "
-                  "none (default: all, of added heads 4096)")
+                  "none (default: all, of added heads 4096). Heads of more than 512 columns have none")
       ->check(CLI::Range(std::int64_t{0}, largest));
   sweep.add_flag("--logit-rank", settings.logit_rank,
                  "Also the rank of the logits of alternative weights, for S from d_v + 2 to 2 d_v, against d_k");

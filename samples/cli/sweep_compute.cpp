@@ -26,7 +26,7 @@ class computer : public sweep_computer {
   std::int64_t memory_of(const sweep_unit& unit) const override { return chunk_of(unit, chunk_size(unit)).bytes(); }
 
   std::vector<sweep_row> compute(const sweep_unit& unit) override {
-    const std::int64_t size = chunk_size(unit), all = unit.samples * settings_.heads;
+    const std::int64_t size = chunk_size(unit), end = unit.first + unit.count;
     const std::int64_t bytes = chunk_of(unit, size).bytes();
     if (memory_.size() < bytes) {
       memory_ = {};  // before the larger one, so that both are never there together
@@ -34,8 +34,8 @@ class computer : public sweep_computer {
     }
     sweep_chunk<T> chunk = chunk_of(unit, size, memory_.data());
     std::vector<sweep_row> rows;
-    for (std::int64_t first = 0; first < all; first += size) {
-      const head_range range{first, std::min(size, all - first)};
+    for (std::int64_t first = unit.first; first < end; first += size) {
+      const head_range range{first, std::min(size, end - first)};
       chunk.compute(queue_, range);
       append_rows(unit, chunk, range, rows);
     }
@@ -44,12 +44,12 @@ class computer : public sweep_computer {
 
  private:
   sweep_chunk<T> chunk_of(const sweep_unit& unit, std::int64_t size, std::byte* memory = nullptr) const {
-    return {queue_, settings_, unit, size, unit.samples * settings_.heads % size, memory};
+    return {queue_, settings_, unit, size, unit.count % size, memory};
   }
 
   /// As many heads at once as the budget allows, found by halving.
   std::int64_t chunk_size(const sweep_unit& unit) const {
-    for (std::int64_t size = unit.samples * settings_.heads;; size = (size + 1) / 2) {
+    for (std::int64_t size = unit.count;; size = (size + 1) / 2) {
       const std::int64_t bytes = chunk_of(unit, size).bytes();
       if (bytes <= settings_.memory) return size;
       if (size > 1) continue;
@@ -75,7 +75,7 @@ class computer : public sweep_computer {
     const auto alternative = to_host(chunk.alternative_logit_rank, range.count);
     for (std::size_t i = 0; i < status.size(); ++i) {
       const std::int64_t number = range.first + static_cast<std::int64_t>(i);
-      sweep_row row{unit.kind, unit.length, unit.first_sample + number / settings_.heads, number % settings_.heads};
+      sweep_row row{unit.kind, unit.length, number / settings_.heads, number % settings_.heads};
       if (status[i] != svd_converged) {
         throw computation_error(fmt::format("sweep: the rank of head {} of sample {} at length {} was not found",
                                             row.head, row.sample, row.length),

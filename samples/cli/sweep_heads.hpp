@@ -43,7 +43,7 @@ class memory_cutter {
   std::int64_t used_ = 0;
 };
 
-/// Heads [first, first + count) of a unit, counted through its samples: number i is head i % h of sample i / h.
+/// Heads [first, first + count) of those of a unit, counted as there.
 struct head_range {
   std::int64_t first, count;
 };
@@ -79,15 +79,14 @@ class sweep_heads {
     for (std::int64_t i = range.first; i < range.first + range.count;) {
       const std::int64_t head = i % settings_.heads;
       const std::int64_t count = std::min(settings_.heads - head, range.first + range.count - i);
-      generate_sample(queue, unit_.first_sample + i / settings_.heads, head, count, i - range.first);
+      generate_sample(queue, i / settings_.heads, head, count, i - range.first);
       i += count;
     }
   }
 
   /// The numbers from which alternative weights of these heads are drawn.
   random_stream alternatives_stream(const head_range& range) const {
-    return stream(purpose::alternatives, unit_.first_sample + range.first / settings_.heads,
-                  range.first % settings_.heads);
+    return stream(purpose::alternatives, range.first / settings_.heads, range.first % settings_.heads);
   }
 
  private:

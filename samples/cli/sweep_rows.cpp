@@ -37,9 +37,9 @@ nlohmann::json encode(const std::vector<sweep_row>& rows) {
 
 std::vector<sweep_row> decode(const nlohmann::json& numbers, const sweep_settings& settings, const sweep_unit& unit) {
   std::vector<sweep_row> rows;
-  for (std::int64_t i = 0; i < unit.samples * settings.heads; ++i) {
-    const nlohmann::json& line = numbers.at(static_cast<std::size_t>(i));
-    sweep_row row{unit.kind, unit.length, unit.first_sample + i / settings.heads, i % settings.heads};
+  for (std::int64_t i = unit.first; i < unit.first + unit.count; ++i) {
+    const nlohmann::json& line = numbers.at(static_cast<std::size_t>(i - unit.first));
+    sweep_row row{unit.kind, unit.length, i / settings.heads, i % settings.heads};
     if (unit.kind == sweep_kind::logits) {
       row.raw_logit_rank = line.at(0);
       row.alternative_logit_rank = line.at(1);

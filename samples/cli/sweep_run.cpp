@@ -117,7 +117,7 @@ class sweep_run {
     fs::create_directories(command_.folder, failure);
     if (failure) throw file_error(fmt::format("cannot make {}: {}", command_.folder.string(), failure.message()));
     if (!command_.resume && !command_.overwrite) {
-      for (const char* name : {"sweep.journal", "sweep.json", "sweep.csv", "sweep.svg"}) {
+      for (const char* name : {"sweep.journal", "sweep.json", "sweep.csv", "sweep.svg", "sweep_logit_rank.csv"}) {
         if (!fs::exists(path(name))) continue;
         throw file_error(
             fmt::format("{} is there already; --resume goes on with it, --overwrite begins anew", path(name).string()));
@@ -191,7 +191,9 @@ class sweep_run {
     if (command_.settings.logit_rank) write_atomically(path("sweep_logit_rank.csv"), logit_csv(rows));
     // Last, because it says that the sweep is finished.
     write_atomically(path("sweep.json"), sweep_json({{"settings", identity_}}, summaries, rows));
-    if (!command_.quiet) fmt::print("\nWrote sweep.csv, sweep.json and sweep.svg into {}\n", command_.folder.string());
+    if (command_.quiet) return;
+    fmt::print("\nWrote sweep.csv, sweep.json{} and sweep.svg into {}\n",
+               command_.settings.logit_rank ? ", sweep_logit_rank.csv" : "", command_.folder.string());
   }
 
   const sweep_command& command_;

@@ -14,7 +14,9 @@ namespace {
 constexpr std::int64_t default_samples = 10, default_added_samples = 2, samples_shrink_after = 4096;
 
 // Streams of random numbers have these numbers of bits for a length, a sample and a head.
-constexpr std::int64_t length_limit = 1 << 24, sample_limit = 1 << 20, head_limit = 1 << 16;
+constexpr std::int64_t length_limit = 1 << 24, sample_limit = 1 << 20, head_limit = 1 << 16, width_limit = 1 << 20;
+
+constexpr std::int64_t attention_columns = 512;  // as many as `attention` takes of keys and of values
 
 std::vector<std::int64_t> lengths_between(std::int64_t first, std::int64_t last, std::int64_t per_doubling) {
   std::vector<std::int64_t> lengths;
@@ -33,17 +35,20 @@ void require(bool condition, const std::string& message) {
   if (!condition) throw invalid_argument("sweep: " + message);
 }
 
-/// How many samples go into one unit: enough to keep a device busy, few enough to lose little when interrupted.
-std::int64_t samples_per_unit(const sweep_settings& settings, sweep_kind kind, std::int64_t length) {
-  constexpr std::int64_t numbers = std::int64_t{1} << 22;  // of all values V of a unit
-  return std::max<std::int64_t>(1, numbers / (length * settings.heads * settings.value_size(kind)));
+/// How many heads go into one unit: samples together to keep a device busy, or heads of long sequences apart, to lose
+/// little when interrupted and to give all ranks something to do.
+std::int64_t heads_per_unit(const sweep_settings& settings, sweep_kind kind, std::int64_t length) {
+  constexpr std::int64_t together = std::int64_t{1} << 22, apart = std::int64_t{1} << 24;  // numbers in the values V
+  const std::int64_t a_head = length * settings.value_size(kind), a_sample = a_head * settings.heads;
+  if (a_sample <= together) return together / a_sample * settings.heads;
+  return a_sample <= apart ? settings.heads : std::max<std::int64_t>(1, apart / a_head);
 }
 
 void add_units(std::vector<sweep_unit>& units, const sweep_settings& settings, sweep_kind kind, std::int64_t length) {
-  const std::int64_t samples = settings.samples_of(kind, length);
-  const std::int64_t step = samples_per_unit(settings, kind, length);
-  for (std::int64_t first = 0; first < samples; first += step) {
-    units.push_back({kind, length, first, std::min(step, samples - first)});
+  const std::int64_t heads = settings.samples_of(kind, length) * settings.heads;
+  const std::int64_t step = heads_per_unit(settings, kind, length);
+  for (std::int64_t first = 0; first < heads; first += step) {
+    units.push_back({kind, length, first, std::min(step, heads - first)});
   }
 }
 
@@ -66,6 +71,7 @@ std::int64_t sweep_settings::samples_of(sweep_kind kind, std::int64_t length) co
 
 bool sweep_settings::has_pearson(sweep_kind kind, std::int64_t length) const {
   if (kind == sweep_kind::logits) return false;
+  if (std::max(key_size, std::min(length, value_size(kind))) > attention_columns) return false;
   if (pearson_up_to >= 0) return length <= pearson_up_to;
   return kind == sweep_kind::concatenated || length <= 4096;
 }
@@ -79,9 +85,14 @@ std::vector<sweep_kind> sweep_settings::kinds() const {
 
 sweep_settings complete(sweep_settings settings) {
   require(settings.heads < head_limit, fmt::format("{} heads are too many", settings.heads));
+  require(settings.width < width_limit, fmt::format("a width of {} is too large", settings.width));
   require(settings.width % settings.heads == 0,
           fmt::format("a width of {} cannot be divided among {} heads", settings.width, settings.heads));
   if (settings.key_size == 0) settings.key_size = settings.width / settings.heads;
+  require(settings.key_size < width_limit, fmt::format("a key size of {} is too large", settings.key_size));
+  require(
+      !settings.logit_rank || std::max(settings.key_size, settings.value_size(sweep_kind::logits)) <= attention_columns,
+      fmt::format("--logit-rank needs heads of at most {} columns", attention_columns));
   require(settings.samples < sample_limit, fmt::format("{} samples are too many", settings.samples));
   if (settings.lengths.empty()) {
     require(settings.min_length <= settings.max_length,
@@ -96,15 +107,18 @@ sweep_settings complete(sweep_settings settings) {
 }
 
 nlohmann::ordered_json to_json(const sweep_settings& settings) {
+  const auto number_or_default = [](std::int64_t number, bool is_default) {
+    return is_default ? nlohmann::ordered_json("default") : nlohmann::ordered_json(number);
+  };
   return {{"lengths", settings.lengths},
-          {"samples", settings.samples},
+          {"samples", number_or_default(settings.samples, settings.samples == 0)},
           {"width", settings.width},
           {"heads", settings.heads},
           {"key_size", settings.key_size},
           {"heads_are", settings.heads_are},
           {"seed", settings.seed},
           {"type", settings.is_double ? "f64" : "f32"},
-          {"pearson_up_to", settings.pearson_up_to},
+          {"pearson_up_to", number_or_default(settings.pearson_up_to, settings.pearson_up_to < 0)},
           {"logit_rank", settings.logit_rank},
           {"memory", settings.memory}};
 }
@@ -132,7 +146,7 @@ double cost_of(const sweep_settings& settings, const sweep_unit& unit) {
   double a_head = 2 * s * d * dv + 8 * s * dv * rank + 6 * d * rank * rank + 60 * rank * rank * rank;
   if (has_scores) a_head += 4 * s * d * dk + 2 * s * s * (dk + rank);
   if (unit.kind == sweep_kind::logits) a_head += 60 * s * s * s;
-  return a_head * static_cast<double>(settings.heads * unit.samples);
+  return a_head * static_cast<double>(unit.count);
 }
 
 }  // namespace nullscope::cli

@@ -40,10 +40,11 @@ sweep_settings complete(sweep_settings settings);
 /// All that decides the numbers; two sweeps with equal settings write equal files.
 nlohmann::ordered_json to_json(const sweep_settings& settings);
 
-/// A piece of work that is computed at once, and kept once it is done.
+/// A piece of work that is handed out, and kept once it is done: heads [first, first + count) of a length, counted
+/// through the samples. Number i is head i % h of sample i / h.
 struct sweep_unit {
   sweep_kind kind;
-  std::int64_t length, first_sample, samples;
+  std::int64_t length, first, count;
 };
 
 /// The units, in the order of the results. They never depend on who computes them.
