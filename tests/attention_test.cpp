@@ -22,7 +22,7 @@ struct plain_result {
 
 template <class T, class In>
 plain_result<T> plain_attention(const attention_case& c, const std::vector<In>& q, const std::vector<In>& k,
-                                const std::vector<In>& v) {
+                                const std::vector<In>& v, bool rounds_weights = false) {
   plain_result<T> result;
   const T scale = T(1) / std::sqrt(T(c.dk));
   for (std::int64_t bh = 0; bh < c.batch * c.heads; ++bh) {
@@ -43,6 +43,9 @@ plain_result<T> plain_attention(const attention_case& c, const std::vector<In>& 
       }
       for (T& w : weight) sum += w = std::exp(w - maximum);
       for (T& w : weight) w /= sum, squares += w * w;
+      if (rounds_weights) {  // as a plain implementation in bfloat16 does
+        for (T& w : weight) w = static_cast<T>(static_cast<float>(bfloat16(static_cast<float>(w))));
+      }
       for (std::int64_t d = 0; d < c.dv; ++d) {
         T total = 0;
         for (std::int64_t j = 0; j < visible; ++j) {
@@ -107,7 +110,8 @@ class attention_test : public testing::TestWithParam<std::tuple<sycl::device, de
                      {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, options)
         .wait_and_throw();
     const auto expected = plain_attention<double>(c, q, k, v);
-    const auto plain = plain_attention<T>(c, q, k, v);
+    const bool is_rounded = std::is_same_v<In, bfloat16> && std::get<1>(GetParam()) == detail::attention_lanes::tiles;
+    const auto plain = plain_attention<T>(c, q, k, v, is_rounded);
     const double rounding = 4 * static_cast<double>(std::numeric_limits<T>::epsilon());  // where the plain one is exact
     EXPECT_LE(largest_error(out.to_host(), expected.out), 2 * largest_error(plain.out, expected.out) + rounding);
     EXPECT_LE(largest_error(log_sum_exp.to_host(), expected.log_sum_exp),
@@ -127,6 +131,91 @@ INSTANTIATE_TEST_SUITE_P(devices, attention_test,
                            const bool vectors = std::get<1>(info.param) == detail::attention_lanes::vectors;
                            return std::string(vectors ? "vectors" : "work_items") + std::to_string(info.index);
                          });
+
+/// bfloat16 on a matrix engine; where there is none, on what the device has instead.
+class attention_tiles_test : public attention_test {
+ protected:
+  std::vector<float> run(const tensor<bfloat16>& q, const tensor<bfloat16>& k, const tensor<bfloat16>& v,
+                         const attention_options& options = {}) {
+    tensor<float> out(queue_, {q.shape()[0], q.shape()[1], q.shape()[2], v.shape()[3]});
+    tensor<std::byte> scratchpad(queue_, {attention_scratchpad_size<bfloat16>(queue_, k.as<4>(), v.as<4>())});
+    attention<bfloat16, float>(queue_, q.as<4>(), k.as<4>(), v.as<4>(), out.as<4>(), {},
+                               {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, options)
+        .wait_and_throw();
+    return out.to_host();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(devices, attention_tiles_test,
+                         testing::Combine(testing::ValuesIn(devices()),
+                                          testing::Values(detail::attention_lanes::tiles)));
+
+TEST_P(attention_tiles_test, agrees_with_f64_as_well_as_plain_bfloat16) {
+  for (const std::int64_t s : {1, 2, 13, 31, 33, 100, 257, 600}) check<bfloat16, float>({1, 2, s, s, 17, 5});
+  check<bfloat16, float>({2, 3, 40, 300, 64, 64});
+  check<bfloat16, float>({1, 1, 300, 40, 3, 70});
+  check<bfloat16, float>({1, 1, 5, 40, 512, 512});
+  check<bfloat16, float>({2, 2, 70, 70, 16, 24, true});
+  check<bfloat16, float>({1, 2, 20, 550, 16, 24, true});
+  check<bfloat16, float>({1, 2, 50, 20, 16, 24, true});
+  check<bfloat16, float>({4, 1, 30, 590, 8, 8, false, {590, 1, 259, 0}});
+  check<bfloat16, float>({2, 1, 65, 65, 8, 8, true, {65, 40}});
+  check<bfloat16, float>({1, 1, 40, 40, 16, 8, false, {}, 1e4});
+}
+
+TEST_P(attention_tiles_test, scores_may_rise_far_above_those_of_the_first_block) {
+  constexpr std::int64_t keys = 1000;
+  std::vector<bfloat16> q{bfloat16(100.f)}, k, v;
+  for (std::int64_t j = 0; j < keys; ++j) {
+    k.emplace_back(static_cast<float>(j / 100));  // scores 0, 100, ... 900: all but the last hundred vanish
+    v.emplace_back(j >= 900 ? 3.f : -5.f);
+  }
+  const std::vector<float> out =
+      run(tensor<bfloat16>(queue_, {1, 1, 1, 1}, q), tensor<bfloat16>(queue_, {1, 1, keys, 1}, k),
+          tensor<bfloat16>(queue_, {1, 1, keys, 1}, v));
+  EXPECT_NEAR(out[0], 3, 1e-3);  // scores of 900 are rounded to 1e-4
+}
+
+TEST_P(attention_tiles_test, nan_in_padding_is_not_seen_and_elsewhere_stays_in_its_row) {
+  constexpr std::int64_t s = 50, d = 8;
+  std::vector<bfloat16> q, k, v;
+  for (const float x : random_numbers<float>(s * d, 1)) q.emplace_back(x);
+  k = v = q;
+  const bfloat16 nan(std::numeric_limits<float>::quiet_NaN());
+  for (std::int64_t i = 41 * d; i < s * d; ++i) k[static_cast<std::size_t>(i)] = v[static_cast<std::size_t>(i)] = nan;
+  q[3 * d] = nan;
+  const tensor<std::int64_t> lengths(queue_, {1}, std::vector<std::int64_t>{41});
+  const std::vector<float> out =
+      run(tensor<bfloat16>(queue_, {1, 1, s, d}, q), tensor<bfloat16>(queue_, {1, 1, s, d}, k),
+          tensor<bfloat16>(queue_, {1, 1, s, d}, v), {.lengths = lengths.as<1>()});
+  for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(std::isnan(out[i]), i / d == 3) << i;
+}
+
+TEST_P(attention_tiles_test, takes_any_strides) {
+  constexpr std::int64_t batch = 2, tokens = 70, heads = 3, d = 40;
+  const std::vector<std::int64_t> shape{batch, heads, tokens, d};
+  std::vector<bfloat16> dense, interleaved(static_cast<std::size_t>(batch * tokens * heads * d));
+  for (const float x : random_numbers<float>(batch * tokens * heads * d, 1)) dense.emplace_back(x);
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(dense.size()); ++i) {  // -> (d, batch, tokens, heads)
+    const std::int64_t token = i / d % tokens, head = i / d / tokens % heads, b = i / d / tokens / heads;
+    interleaved[static_cast<std::size_t>(((i % d * batch + b) * tokens + token) * heads + head)] =
+        dense[static_cast<std::size_t>(i)];
+  }
+  const tensor<bfloat16> x(queue_, shape, dense), y(queue_, {batch * tokens * heads * d}, interleaved);
+  const view<const bfloat16, 4> strided{
+      y.data(), {batch, heads, tokens, d}, {tokens * heads, 1, heads, batch * tokens * heads}};
+  tensor<float> out(queue_, {d, batch * heads * tokens});
+  const view<float, 4> strided_out{
+      out.data(), {batch, heads, tokens, d}, {heads * tokens, tokens, 1, batch * heads * tokens}};
+  tensor<std::byte> scratchpad(queue_, {attention_scratchpad_size<bfloat16>(queue_, strided, strided)});
+  attention<bfloat16, float>(queue_, strided, strided, strided, strided_out, {},
+                             {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())})
+      .wait_and_throw();
+  const std::vector<float> expected = run(x, x, x), got = out.to_host();
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(expected.size()); ++i) {
+    ASSERT_EQ(got[static_cast<std::size_t>(i % d * batch * heads * tokens + i / d)],
+              expected[static_cast<std::size_t>(i)]);
+  }
+}
 
 TEST_P(attention_test, agrees_with_f64_at_odd_sizes) {
   for (const std::int64_t s : {1, 2, 13, 31, 33, 100, 257}) check<float, float>({1, 2, s, s, 17, 5});

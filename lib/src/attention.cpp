@@ -2,6 +2,7 @@
 
 #include "attention_common.hpp"
 #include "attention_forward.hpp"
+#include "attention_tiles.hpp"
 
 namespace nullscope {
 namespace detail {
@@ -14,9 +15,11 @@ std::optional<attention_lanes> forced_lanes;
 void force_attention_lanes(std::optional<attention_lanes> lanes) { forced_lanes = lanes; }
 
 attention_lanes choose_attention_lanes(const sycl::device& device) {
-  if (forced_lanes) return *forced_lanes;
+  if (forced_lanes && forced_lanes != attention_lanes::tiles) return *forced_lanes;
   return properties(device).kind == device_kind::cpu ? attention_lanes::vectors : attention_lanes::work_items;
 }
+
+bool attention_may_take_tiles() { return !forced_lanes || forced_lanes == attention_lanes::tiles; }
 
 }  // namespace detail
 
@@ -31,6 +34,12 @@ std::int64_t scratchpad_bytes(const view<const In, 4>& k, const view<const In, 4
   parts.take<number>(detail::panel_numbers(transposed(k), Shape::columns));
   parts.take<number>(detail::panel_numbers(v, Shape::columns));
   return parts.bytes();
+}
+
+template <class In>
+bool takes_tiles(const sycl::queue& queue, const view<const In, 4>& k, const view<const In, 4>& v) {
+  return std::is_same_v<In, bfloat16> && detail::attention_may_take_tiles() &&
+         detail::attention_tiles_serve(queue.get_device(), k.extent[3], v.extent[3]);
 }
 
 template <class In, class T>
@@ -115,6 +124,9 @@ sycl::event run(sycl::queue& queue, const view<const In, 4>& q, const view<const
 
 template <class In>
 std::int64_t attention_scratchpad_size(const sycl::queue& queue, view<const In, 4> k, view<const In, 4> v) {
+  if constexpr (std::is_same_v<In, bfloat16>) {
+    if (takes_tiles(queue, k, v)) return detail::attention_tiles_scratchpad_size(k, v);
+  }
   return detail::with_attention_shape<kernels::number_of<In>>(
       queue, [&]<class Shape>() { return scratchpad_bytes<Shape>(k, v); });
 }
@@ -127,6 +139,11 @@ sycl::event attention(sycl::queue& queue, view<const In, 4> q, view<const In, 4>
   validate(queue, q, k, v, out, row_results, options);
   check::scratchpad(name, scratchpad, attention_scratchpad_size<In>(queue, k, v));
   if (out.empty()) return join(queue, dependencies);
+  if constexpr (std::is_same_v<In, bfloat16>) {
+    if (takes_tiles(queue, k, v)) {
+      return detail::attention_tiles(queue, q, k, v, out, row_results, scratchpad.data(), options, dependencies);
+    }
+  }
   return detail::with_attention_shape<T>(queue, [&]<class Shape>() {
     return run<Shape>(queue, q, k, v, out, row_results, scratchpad.data(), options, dependencies);
   });

@@ -8,12 +8,20 @@
 
 namespace nullscope::detail {
 
-enum class attention_lanes { vectors, work_items };
+enum class attention_lanes {
+  vectors,     ///< a CPU
+  work_items,  ///< a GPU
+  tiles,       ///< bfloat16 on a matrix engine, where there is one; other types as the device likes
+};
 
 /// For tests: attention takes this layout from now on; nothing: by the device again.
 void force_attention_lanes(std::optional<attention_lanes> lanes);
 
+/// vectors or work_items.
 attention_lanes choose_attention_lanes(const sycl::device& device);
+
+/// Attention of bfloat16 may take the matrix engine: nothing was forced, or just that.
+bool attention_may_take_tiles();
 
 // Template arguments: lanes of a pack, rows and packs of a tile, lanes and workers of a work-group, block of keys.
 template <class T>

@@ -1,0 +1,117 @@
+#include "attention_tiles.hpp"
+
+#include "attention_common.hpp"
+#include "gemm_joint_matrix_plan.hpp"
+#include "pack_tiles.hpp"
+#ifdef SYCL_EXT_ONEAPI_MATRIX
+#include "attention_joint_matrix.hpp"
+#endif
+
+namespace nullscope::detail {
+
+#ifdef SYCL_EXT_ONEAPI_MATRIX
+
+namespace {
+
+constexpr int tile_m = 16, tile_n = 16, tile_k = 32, sub_group = 16, key_block = 256;
+using kernel = kernels::attention_joint_matrix<tile_m, tile_n, tile_k, sub_group, key_block>;
+
+/// A right factor (matrices, outer, k), without a place for its packed copy.
+kernels::tile_operand operand(const view<const bfloat16, 3>& x) {
+  kernels::tile_operand result{};
+  result.from = x;
+  result.panels = ceil_div(x.extent[1], 2 * tile_n);
+  result.steps = ceil_div(x.extent[2], tile_k);
+  // A unit reads whole cache lines: along k, or of each row of a tile.
+  const bool is_along_k = x.stride[2] == 1;
+  result.unit_panels = std::min<std::int64_t>(is_along_k ? 8 : 2, result.panels);
+  result.unit_steps = std::min<std::int64_t>(is_along_k ? 2 : 8, result.steps);
+  return result;
+}
+
+/// Of one matrix (outer, k).
+std::int64_t packed_elements(std::int64_t outer, std::int64_t k) {
+  return ceil_div(outer, 2 * tile_n) * 2 * tile_n * ceil_div(k, tile_k) * tile_k;
+}
+
+/// x (batch, heads, outer, k) into tiles, one launch if batch and heads make one dimension.
+std::vector<sycl::event> pack(sycl::queue& queue, const view<const bfloat16, 4>& x, bfloat16* to,
+                              const std::vector<sycl::event>& dependencies) {
+  const bool at_once = x.extent[0] == 1 || x.stride[0] == x.extent[1] * x.stride[1];
+  const std::int64_t calls = at_once ? 1 : x.extent[0], count = at_once ? x.extent[0] * x.extent[1] : x.extent[1];
+  std::vector<sycl::event> packed;
+  for (std::int64_t batch = 0; batch < calls; ++batch) {
+    kernels::pack_tiles<tile_m, tile_n, tile_k, true, 16> work{};
+    work.b = operand(
+        {x.data + batch * x.stride[0], {count, x.extent[2], x.extent[3]}, {x.stride[1], x.stride[2], x.stride[3]}});
+    work.b.to = to + batch * count * packed_elements(x.extent[2], x.extent[3]);
+    work.a = work.b;
+    work.a.from.extent[0] = 0;  // no left factor
+    packed.push_back(launch(queue, groups_of(work.b.units(), 1), 0, work, dependencies));
+  }
+  return packed;
+}
+
+}  // namespace
+
+bool attention_tiles_serve(const sycl::device& device, std::int64_t dk, std::int64_t dv) {
+  const device_properties& found = properties(device);
+  return found.kind == device_kind::cpu && gemm_joint_matrix_tile(found) == joint_matrix_tile::m16_n16_k32 &&
+         kernel::local_bytes(dk, dv) + static_cast<std::int64_t>(local_alignment) <= found.local_memory_bytes;
+}
+
+std::int64_t attention_tiles_scratchpad_size(const view<const bfloat16, 4>& k, const view<const bfloat16, 4>& v) {
+  scratchpad_parts parts;
+  const std::int64_t matrices = k.extent[0] * k.extent[1];
+  parts.take<bfloat16>(matrices * packed_elements(k.extent[2], k.extent[3]));
+  parts.take<bfloat16>(matrices * packed_elements(v.extent[3], v.extent[2]));
+  return parts.bytes();
+}
+
+sycl::event attention_tiles(sycl::queue& queue, const view<const bfloat16, 4>& q, const view<const bfloat16, 4>& k,
+                            const view<const bfloat16, 4>& v, const view<float, 4>& out,
+                            const attention_row_results<float>& row_results, std::byte* scratchpad,
+                            const attention_options& options, const std::vector<sycl::event>& dependencies) {
+  const std::int64_t matrices = k.extent[0] * k.extent[1];
+  scratchpad_parts parts(scratchpad);
+  bfloat16* packed_k = parts.take<bfloat16>(matrices * packed_elements(k.extent[2], k.extent[3]));
+  bfloat16* packed_v = parts.take<bfloat16>(matrices * packed_elements(v.extent[3], v.extent[2]));
+  std::vector<sycl::event> packed = dependencies;
+  if (k.extent[2] > 0) {
+    packed = pack(queue, k, packed_k, dependencies);
+    const std::vector<sycl::event> packed_values = pack(queue, transposed(v), packed_v, dependencies);
+    packed.insert(packed.end(), packed_values.begin(), packed_values.end());
+  }
+  constexpr double log2_e = 1.4426950408889634;
+  const std::int64_t query_blocks = ceil_div(q.extent[2], kernel::rows);
+  const kernel work{q,
+                    packed_k,
+                    packed_v,
+                    out,
+                    row_results.log_sum_exp,
+                    row_results.sum_of_squares,
+                    visibility_of(options, q.extent[2], k.extent[2]),
+                    k.extent[2],
+                    static_cast<float>(scale_of(options, q.extent[3]) * log2_e),
+                    query_blocks};
+  return launch(queue, groups_of(matrices * query_blocks, sub_group),
+                static_cast<std::size_t>(kernel::local_bytes(q.extent[3], out.extent[3])), work, packed);
+}
+
+#else
+
+bool attention_tiles_serve(const sycl::device&, std::int64_t, std::int64_t) { return false; }
+
+std::int64_t attention_tiles_scratchpad_size(const view<const bfloat16, 4>&, const view<const bfloat16, 4>&) {
+  return 0;
+}
+
+sycl::event attention_tiles(sycl::queue&, const view<const bfloat16, 4>&, const view<const bfloat16, 4>&,
+                            const view<const bfloat16, 4>&, const view<float, 4>&, const attention_row_results<float>&,
+                            std::byte*, const attention_options&, const std::vector<sycl::event>&) {
+  throw unsupported_device("attention: this build has no joint_matrix");
+}
+
+#endif
+
+}  // namespace nullscope::detail
