@@ -37,10 +37,10 @@ double transformed(chart_scale scale, double x) {
   return x;
 }
 
-/// Where x stands between the ends of the axis, from 0 to 1.
+/// Where x stands between the ends of the axis, from 0 to 1; what is outside stands at the end.
 double share(const chart_axis& axis, double x) {
   const double low = transformed(axis.scale, axis.low), high = transformed(axis.scale, axis.high);
-  return high > low ? (transformed(axis.scale, x) - low) / (high - low) : 0.5;
+  return high > low ? std::clamp((transformed(axis.scale, x) - low) / (high - low), 0.0, 1.0) : 0.5;
 }
 
 /// Round numbers, about six.

@@ -5,13 +5,10 @@
 namespace nullscope::cli {
 namespace {
 
-constexpr std::int64_t largest = std::int64_t{1} << 40;
-
 void add_options(CLI::App& sweep, sweep_command& command) {
   sweep_settings& settings = command.settings;
-  const CLI::Range positive(std::int64_t{1}, largest);
   const auto number = [&](const char* name, std::int64_t& value, const char* text) {
-    return sweep.add_option(name, value, text)->check(positive);
+    return sweep.add_option(name, value, text)->check(CLI::PositiveNumber);
   };
   CLI::Option* first = number("--min-length", settings.min_length, "The shortest sequence (default: 16)");
   CLI::Option* last = number("--max-length", settings.max_length, "The longest sequence (default: 4096)");
@@ -19,7 +16,7 @@ void add_options(CLI::App& sweep, sweep_command& command) {
       number("--per-doubling", settings.per_doubling, "Lengths for each doubling between them (default: 2)");
   sweep.add_option("--lengths", settings.lengths, "These lengths instead, separated by commas")
       ->delimiter(',')
-      ->check(positive)
+      ->check(CLI::PositiveNumber)
       ->excludes(first)
       ->excludes(last)
       ->excludes(step);
@@ -42,7 +39,7 @@ void add_options(CLI::App& sweep, sweep_command& command) {
       .add_option("--pearson-up-to", settings.pearson_up_to,
                   "The longest sequence with a correlation of raw and effective attention, which takes time S^2; 0: "
                   "none (default: all, of added heads 4096). Heads of more than 512 columns have none")
-      ->check(CLI::Range(std::int64_t{0}, largest));
+      ->check(CLI::NonNegativeNumber);
   sweep.add_flag("--logit-rank", settings.logit_rank,
                  "Also the rank of the logits of alternative weights, for S from d_v + 2 to 2 d_v, against d_k");
   sweep.add_option("--memory", settings.memory, "Device memory that a process may use (default: 3GiB)")

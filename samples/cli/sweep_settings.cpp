@@ -97,6 +97,7 @@ sweep_settings complete(sweep_settings settings) {
   if (settings.lengths.empty()) {
     require(settings.min_length <= settings.max_length,
             fmt::format("--min-length {} is above --max-length {}", settings.min_length, settings.max_length));
+    require(settings.per_doubling <= 1000, "--per-doubling is at most 1000");
     settings.lengths = lengths_between(settings.min_length, settings.max_length, settings.per_doubling);
   }
   std::ranges::sort(settings.lengths);
@@ -146,7 +147,8 @@ double cost_of(const sweep_settings& settings, const sweep_unit& unit) {
   double a_head = 2 * s * d * dv + 8 * s * dv * rank + 6 * d * rank * rank + 60 * rank * rank * rank;
   if (has_scores) a_head += 4 * s * d * dk + 2 * s * s * (dk + rank);
   if (unit.kind == sweep_kind::logits) a_head += 60 * s * s * s;
-  return a_head * static_cast<double>(unit.count);
+  constexpr double launches_a_head = 2e7, launches_a_unit = 2e9;  // the time that they take, in operations
+  return launches_a_unit + (launches_a_head + a_head) * static_cast<double>(unit.count);
 }
 
 }  // namespace nullscope::cli
