@@ -53,7 +53,7 @@ TEST_F(sweep_mpi, a_rank_that_dies_ends_the_run_and_resume_finishes_it) {
 
 TEST_F(sweep_mpi, mistakes_are_said_once) {
   run_to_end("sweep --quiet --width 8 --heads 2 --samples 1 --lengths 6", path("a"));
-  started_command command(mpirun(3) + "sweep --width 8 --heads 2 --samples 1 --lengths 6 --output " + path("a"),
+  started_command command(mpirun(3) + "sweep --width 8 --heads 2 --samples 1 --lengths 7 --output " + path("a"),
                           path("stderr"));
   EXPECT_EQ(command.wait(), 1);
   const std::string error = content_of(path("stderr"));

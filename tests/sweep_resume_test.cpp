@@ -87,12 +87,14 @@ TEST_F(sweep_resume, other_settings_are_refused_and_named) {
   }
 }
 
-TEST_F(sweep_resume, results_are_only_replaced_when_asked) {
+TEST_F(sweep_resume, results_of_other_settings_are_only_replaced_when_asked) {
   expect_complaint(std::string(long_sweep) + " --output " + path("killed"), 1, "sweep.journal is there already");
   run_to_end(tiny_sweep, path("tiny"));
   const std::string before = content_of(path("tiny/sweep.json"));
-  expect_complaint(std::string(tiny_sweep) + " --output " + path("tiny"), 1,
+  expect_complaint(std::string(tiny_sweep) + " --seed 9 --output " + path("tiny"), 1,
                    "is there already; --resume goes on with it, --overwrite");
+  run_to_end(tiny_sweep, path("tiny"));  // the same again
+  EXPECT_EQ(content_of(path("tiny/sweep.json")), before);
   EXPECT_NE(run_to_end(std::string(tiny_sweep) + " --resume", path("tiny")).find("is finished"), std::string::npos);
   EXPECT_EQ(content_of(path("tiny/sweep.json")), before);
   run_to_end(std::string(tiny_sweep) + " --overwrite --seed 9", path("tiny"));

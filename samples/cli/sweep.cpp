@@ -47,7 +47,10 @@ void add_options(CLI::App& sweep, sweep_command& command) {
   sweep.add_option("--device", command.device, "An index, cpu, gpu, gpu:1 or a part of the name");
   sweep.add_option("--output", command.folder, "The folder for the files (default: the current one)");
   CLI::Option* resume = sweep.add_flag("--resume", command.resume, "Go on with an interrupted sweep");
-  sweep.add_flag("--overwrite", command.overwrite, "Begin anew where a sweep is already")->excludes(resume);
+  sweep
+      .add_flag("--overwrite", command.overwrite,
+                "Begin anew where a sweep of other settings, or an unfinished one, is already")
+      ->excludes(resume);
   sweep.add_flag("--quiet", command.quiet, "No table");
 }
 

@@ -112,11 +112,23 @@ class sweep_run {
     return true;
   }
 
+  /// A finished sweep of the same settings may be replaced: nothing is lost with it.
+  bool can_be_made_again() const {
+    if (fs::exists(path("sweep.journal")) || !fs::exists(path("sweep.json"))) return false;
+    const auto there = nlohmann::ordered_json::parse(read_file(path("sweep.json")), nullptr, false);
+    if (!there.is_object() || !there.contains("settings")) return false;
+    const nlohmann::ordered_json& theirs = there["settings"];
+    const nlohmann::ordered_json ours = to_json(command_.settings);
+    return std::ranges::all_of(ours.items(), [&](const auto& item) {
+      return theirs.contains(item.key()) && theirs[item.key()] == item.value();
+    });
+  }
+
   void open_journal() {
     std::error_code failure;
     fs::create_directories(command_.folder, failure);
     if (failure) throw file_error(fmt::format("cannot make {}: {}", command_.folder.string(), failure.message()));
-    if (!command_.resume && !command_.overwrite) {
+    if (!command_.resume && !command_.overwrite && !can_be_made_again()) {
       for (const char* name : {"sweep.journal", "sweep.json", "sweep.csv", "sweep.svg", "sweep_logit_rank.csv"}) {
         if (!fs::exists(path(name))) continue;
         throw file_error(
