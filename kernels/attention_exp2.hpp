@@ -32,4 +32,32 @@ pack<float, W> exp2_of_score(const exp2_numbers& numbers, pack<float, W> x) {
   return p * detail::exponent_from<float, W>(std::bit_cast<integers>(shifted.lanes));
 }
 
+/// The exponential that the softmax of T takes: of scores in units of log2(e) for float, in natural ones for double.
+/// Scores may exceed the offset of their row by `most`, far from overflow.
+template <class T>
+struct score_exponential;
+
+template <>
+struct score_exponential<float> {
+  static constexpr double units = 1.4426950408889634;
+  static constexpr float most = 20;
+  exp2_numbers numbers = {};
+
+  template <int W>
+  pack<float, W> operator()(pack<float, W> x) const {
+    return exp2_of_score(numbers, x);
+  }
+};
+
+template <>
+struct score_exponential<double> {
+  static constexpr double units = 1;
+  static constexpr double most = 20;
+
+  template <int W>
+  pack<double, W> operator()(pack<double, W> x) const {
+    return exp_of_nonpositive(x);  // right up to 2^500
+  }
+};
+
 }  // namespace nullscope::kernels

@@ -58,12 +58,13 @@ pack<T, W> first_lanes_of(pack<T, W> x, std::int64_t count) {
 template <class T, class Shape>
 struct attention_local {
   std::int64_t dk, out_stride;
-  T* scores;                // (workers, rows, score_stride)
-  T* outs;                  // (panels * rows, out_stride)
-  T *sum, *squares;         // (panels * rows, lanes, width)
-  T* queries;               // (panels, dk, rows)
-  T* partial;               // (panels * rows, lanes)
-  T *maximum, *correction;  // (panels * rows)
+  T* scores;          // (workers, rows, score_stride)
+  T* outs;            // (panels * rows, out_stride)
+  T *sum, *squares;   // (2, panels * rows, lanes, width): before and after a block, in turn
+  T* queries;         // (panels, dk, rows)
+  T* partial;         // (panels * rows, lanes)
+  T* offset;          // (panels * rows)
+  std::int64_t rows;  // of all panels
 
   static std::int64_t padded_columns(std::int64_t columns) {
     return (columns + Shape::columns - 1) / Shape::columns * Shape::columns;
@@ -71,23 +72,26 @@ struct attention_local {
 
   attention_local(std::byte* local, std::int64_t panels, std::int64_t key_width, std::int64_t dv)
       : dk(key_width), out_stride(padded_columns(dv)) {
-    const std::int64_t rows = panels * Shape::rows;
+    rows = panels * Shape::rows;
     scores = reinterpret_cast<T*>(local);
     outs = scores + Shape::workers * Shape::rows * Shape::score_stride;
     sum = outs + rows * out_stride;
-    squares = sum + rows * Shape::pack_distance;
-    queries = squares + rows * Shape::pack_distance;
+    squares = sum + 2 * rows * Shape::pack_distance;
+    queries = squares + 2 * rows * Shape::pack_distance;
     partial = queries + rows * dk;
-    maximum = partial + rows * Shape::lanes;
-    correction = maximum + rows;
+    offset = partial + rows * Shape::lanes;
   }
 
   static std::int64_t bytes(std::int64_t panels, std::int64_t dk, std::int64_t dv) {
-    const std::int64_t of_row = padded_columns(dv) + dk + 2 * Shape::pack_distance + Shape::lanes + 2;
+    const std::int64_t of_row = padded_columns(dv) + dk + 4 * Shape::pack_distance + Shape::lanes + 1;
     return static_cast<std::int64_t>(sizeof(T)) * Shape::rows *
            (Shape::workers * Shape::score_stride + panels * of_row);
   }
 
+  /// Of the sums of row r and a lane.
+  std::int64_t place(int turn, std::int64_t r, int lane) const {
+    return (turn * rows + r) * Shape::pack_distance + lane * Shape::width;
+  }
   T* query_panel(std::int64_t panel) const { return queries + panel * dk * Shape::rows; }
   T* out_panel(std::int64_t panel) const { return outs + panel * Shape::rows * out_stride; }
 };

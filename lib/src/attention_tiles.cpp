@@ -82,7 +82,6 @@ sycl::event attention_tiles(sycl::queue& queue, const view<const bfloat16, 4>& q
     const std::vector<sycl::event> packed_values = pack(queue, transposed(v), packed_v, dependencies);
     packed.insert(packed.end(), packed_values.begin(), packed_values.end());
   }
-  constexpr double log2_e = 1.4426950408889634;
   const std::int64_t query_blocks = ceil_div(q.extent[2], kernel::rows);
   const kernel work{q,
                     packed_k,
@@ -92,7 +91,7 @@ sycl::event attention_tiles(sycl::queue& queue, const view<const bfloat16, 4>& q
                     row_results.sum_of_squares,
                     visibility_of(options, q.extent[2], k.extent[2]),
                     k.extent[2],
-                    static_cast<float>(scale_of(options, q.extent[3]) * log2_e),
+                    static_cast<float>(scale_of(options, q.extent[3]) * kernels::score_exponential<float>::units),
                     query_blocks};
   return launch(queue, groups_of(matrices * query_blocks, sub_group),
                 static_cast<std::size_t>(kernel::local_bytes(q.extent[3], out.extent[3])), work, packed);
