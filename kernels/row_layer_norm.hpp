@@ -12,14 +12,14 @@ namespace nullscope::kernels {
 /// other.
 ///
 /// Three passes, the second and the third in cache. The second sums d = x - (first mean) and d^2: the mean of d
-/// corrects the first mean for its rounding, so that a large offset (mean 1e4, deviation 1) costs no accuracy. On a CPU
-/// four rows at once, which are fetched from memory while the four before them are written.
+/// corrects the first mean for its rounding, so that a large offset (mean 1e4, deviation 1) costs no accuracy. The
+/// next rows are fetched from memory while these are written, four at once if it streams.
 template <class T, int W, int Items, bool Streams>
 struct row_layer_norm {
   static constexpr const char* source = "row_layer_norm.hpp";
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
-  static constexpr int at_once = Items == 1 && W > 1 ? 4 : 1;
+  static constexpr int at_once = Items == 1 && W > 1 && Streams ? 4 : 1;
   using numbers = pack<T, W>;
 
   view<const T, 3> x;

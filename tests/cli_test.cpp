@@ -22,7 +22,7 @@ void expect_complaint(const std::string& arguments, int exit_code, const std::st
 
 TEST(cli, help_and_version_succeed) {
   for (const char* arguments :
-       {"--help", "devices --help", "effective-attention --help", "rank --help", "svd --help"}) {
+       {"--help", "devices --help", "effective-attention --help", "rank --help", "sweep --help", "svd --help"}) {
     const command_result result = nullscope(arguments);
     EXPECT_EQ(result.exit_code, 0) << arguments;
     EXPECT_NE(result.out.find("nullscope"), std::string::npos) << result.out;
