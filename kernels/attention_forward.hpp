@@ -23,6 +23,12 @@ namespace nullscope::kernels {
 ///
 /// The offset of a row is the maximum of its first block, and changes only if later scores exceed it by 2^20: a row's
 /// exponentials then stay far from overflow, and there is nothing to correct in nearly all blocks.
+///
+/// Ladder on a CPU with AVX-512 (12 heads of 64, S = 1024, time relative to the first in the same run):
+///   a new maximum and a correction in every block, exp by constants: 1; with sums kept in lanes: 1.0
+///   scores of all panels of the group first, so that a panel of keys stays in cache: 1.05 (scores then do not)
+///   blocks of 128, 256, 512 keys: 1.05, 1, 1.0
+///   offsets that rarely change, powers of two whose numbers are arguments, as here: 0.92
 template <class In, class T, class Shape>
 struct attention_forward {
   static constexpr const char* source = "attention_forward.hpp";

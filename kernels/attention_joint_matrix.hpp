@@ -19,20 +19,21 @@
 namespace nullscope::kernels {
 
 /// For one batch entry and head:  scores = scale q k^T (queries, keys), weights = softmax of the visible scores of a
-/// row, out = weights v (queries, dv). A sub-group takes a panel of 2 M queries and walks along the keys in blocks of
-/// KeyBlock. Scores and sums are floats; the weights are rounded to bfloat16 before they meet the values.
+/// row, out = weights v (queries, dv). A sub-group takes Panels panels of 2 M queries and walks along the keys in
+/// blocks of KeyBlock; a tile of k or v is used by all panels while it is in the first level of cache. Scores and sums
+/// are floats; the weights are rounded to bfloat16 before they meet the values.
 ///
 /// k and v come from pack_tiles, as right factors of scores and of out, in tiles of K x N in pairs of rows. A group
 /// brings its queries into the same order itself.
 ///
 /// The offset of a row is the maximum of its first block, and changes only if later scores exceed it by 2^20: a row's
 /// exponentials then stay far from overflow, and there is nothing to correct in nearly all blocks.
-template <int M, int N, int K, int SubGroup, int KeyBlock>
+template <int M, int N, int K, int SubGroup, int KeyBlock, int Panels>
 struct attention_joint_matrix {
   static constexpr const char* source = "attention_joint_matrix.hpp";
   static constexpr int dimensions = 1;
   static constexpr int sub_group_size = SubGroup;
-  static constexpr int rows = 2 * M;
+  static constexpr int rows = Panels * 2 * M;
   static constexpr int score_stride = KeyBlock + N;  // off a power of two
   static_assert(KeyBlock % (2 * N) == 0 && KeyBlock % K == 0);
 
@@ -52,7 +53,7 @@ struct attention_joint_matrix {
   static std::int64_t local_bytes(std::int64_t dk, std::int64_t dv) {
     const std::int64_t floats = zero_floats + rows * (score_stride + padded_columns(dv) + N + 4 * SubGroup + 1);
     return floats * static_cast<std::int64_t>(sizeof(float)) +
-           (rows * KeyBlock + b_step + steps_of(dk) * a_step) * static_cast<std::int64_t>(sizeof(bfloat16));
+           (rows * KeyBlock + b_step + Panels * steps_of(dk) * a_step) * static_cast<std::int64_t>(sizeof(bfloat16));
   }
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
@@ -95,6 +96,7 @@ struct attention_joint_matrix {
   static constexpr float lowest = -1e38f;  // any score that is no -inf exceeds it; -inf less it is -inf still
   static constexpr int zero_floats = (M + 3) * N;
   static constexpr int a_step = 2 * M * K, b_step = 2 * K * N;  // elements
+  static constexpr int panel_weights = KeyBlock / K * a_step;
 
   struct memory {
     memory(std::byte* local, std::int64_t dv) : out_stride(padded_columns(dv) + N) {
@@ -141,7 +143,7 @@ struct attention_joint_matrix {
       const bool is_inside = row0 + r < q.extent[2];
       const bfloat16* from = is_inside ? &q(batch, head, row0 + r, 0) : q.data;
       for (std::int64_t c = 0; c < steps_of(dk) * K; c += SubGroup) {
-        bfloat16* to = m.queries + c / K * a_step + r * K + c % K;
+        bfloat16* to = m.queries + (r / (2 * M) * steps_of(dk) + c / K) * a_step + r % (2 * M) * K + c % K;
         const bool is_number = is_inside && c + lane < dk;
         // Neighbours are an own case, which compilers load at once.
         const std::uint16_t bits = !is_number         ? std::uint16_t(0)
@@ -191,7 +193,10 @@ struct attention_joint_matrix {
     const auto* b =
         reinterpret_cast<const element*>(k) + (block.matrix * panels_of_keys + block.key0 / (2 * N)) * steps * b_step;
     for (int column = 0; column < block.count; column += 2 * N, b += steps * b_step) {
-      multiply<true>(group, in_local(a), in_global(b), steps, m.zeros, m.scores + column, score_stride);
+      for (int panel = 0; panel < Panels; ++panel) {
+        multiply<true>(group, in_local(a + panel * steps * a_step), in_global(b), steps, m.zeros,
+                       m.scores + panel * 2 * M * score_stride + column, score_stride);
+      }
     }
   }
 
@@ -227,7 +232,7 @@ struct attention_joint_matrix {
       const int seen = seen_by(block, r);
       const float offset = m.offset[r];
       const float* row = m.scores + r * score_stride;
-      bfloat16* to = m.weights + r * K;
+      bfloat16* to = m.weights + r / (2 * M) * panel_weights + r % (2 * M) * K;
       float sum = (m.sums + m.before(r))[lane], squares = (m.squares + m.before(r))[lane];
       const auto one = [&](const float* from, bfloat16* weight, bool is_visible) {
         // Pointers are uniform and `lane` is added last: so compilers see that lanes are neighbours.
@@ -266,7 +271,10 @@ struct attention_joint_matrix {
           reinterpret_cast<const element*>(v) +
           ((block.matrix * padded_columns(out.extent[3]) + column) / (2 * N) * steps_of_keys + block.key0 / K) * b_step;
       const auto* a = reinterpret_cast<const element*>(m.weights);
-      multiply<false>(group, in_local(a), in_global(b), steps, m.zeros, m.outs + column, m.out_stride);
+      for (int panel = 0; panel < Panels; ++panel) {
+        multiply<false>(group, in_local(a + panel * panel_weights), in_global(b), steps, m.zeros,
+                        m.outs + panel * 2 * M * m.out_stride + column, m.out_stride);
+      }
       if (masked == 0) continue;
       const auto* last = reinterpret_cast<const bfloat16*>(b + steps * b_step);
       for (int e = lane; e < b_step; e += SubGroup) {
@@ -274,8 +282,11 @@ struct attention_joint_matrix {
         m.values[e].bits = key < masked ? last[e].bits : std::uint16_t(0);
       }
       sycl::group_barrier(group);
-      multiply<false>(group, in_local(a + steps * a_step), in_local(reinterpret_cast<const element*>(m.values)), 1,
-                      m.zeros, m.outs + column, m.out_stride);
+      for (int panel = 0; panel < Panels; ++panel) {
+        multiply<false>(group, in_local(a + panel * panel_weights + steps * a_step),
+                        in_local(reinterpret_cast<const element*>(m.values)), 1, m.zeros,
+                        m.outs + panel * 2 * M * m.out_stride + column, m.out_stride);
+      }
       sycl::group_barrier(group);
     }
   }

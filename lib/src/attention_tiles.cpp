@@ -14,7 +14,21 @@ namespace nullscope::detail {
 namespace {
 
 constexpr int tile_m = 16, tile_n = 16, tile_k = 32, sub_group = 16, key_block = 256;
-using kernel = kernels::attention_joint_matrix<tile_m, tile_n, tile_k, sub_group, key_block>;
+
+// Ladder on AMX (2 cores, 12 heads of 64, S = 1024 and 2048, speed against the f32 kernel in the same run):
+//   lanes' addresses with a division in them: gathers and scatters, 0.8; a uniform pointer and the lane last: 1.7
+//   scores from zeros in memory instead of filled tiles, the numbers of the exponential as arguments instead of
+//     constants: together 2.4 to 2.6
+//   1 panel of 32 queries a group, keys in blocks of 128, 256, 512: the same within the noise; 2 panels and 256, or 4
+//     panels and 128: 1.1 times as fast as 1 panel
+template <int Panels>
+using kernel = kernels::attention_joint_matrix<tile_m, tile_n, tile_k, sub_group, key_block, Panels>;
+constexpr int most_panels = 2;
+
+template <int Panels>
+bool fits(const device_properties& device, std::int64_t dk, std::int64_t dv) {
+  return kernel<Panels>::local_bytes(dk, dv) + static_cast<std::int64_t>(local_alignment) <= device.local_memory_bytes;
+}
 
 /// A right factor (matrices, outer, k), without a place for its packed copy.
 kernels::tile_operand operand(const view<const bfloat16, 3>& x) {
@@ -57,7 +71,7 @@ std::vector<sycl::event> pack(sycl::queue& queue, const view<const bfloat16, 4>&
 bool attention_tiles_serve(const sycl::device& device, std::int64_t dk, std::int64_t dv) {
   const device_properties& found = properties(device);
   return found.kind == device_kind::cpu && gemm_joint_matrix_tile(found) == joint_matrix_tile::m16_n16_k32 &&
-         kernel::local_bytes(dk, dv) + static_cast<std::int64_t>(local_alignment) <= found.local_memory_bytes;
+         fits<1>(found, dk, dv);
 }
 
 std::int64_t attention_tiles_scratchpad_size(const view<const bfloat16, 4>& k, const view<const bfloat16, 4>& v) {
@@ -82,19 +96,24 @@ sycl::event attention_tiles(sycl::queue& queue, const view<const bfloat16, 4>& q
     const std::vector<sycl::event> packed_values = pack(queue, transposed(v), packed_v, dependencies);
     packed.insert(packed.end(), packed_values.begin(), packed_values.end());
   }
-  const std::int64_t query_blocks = ceil_div(q.extent[2], kernel::rows);
-  const kernel work{q,
-                    packed_k,
-                    packed_v,
-                    out,
-                    row_results.log_sum_exp,
-                    row_results.sum_of_squares,
-                    visibility_of(options, q.extent[2], k.extent[2]),
-                    k.extent[2],
-                    static_cast<float>(scale_of(options, q.extent[3]) * kernels::score_exponential<float>::units),
-                    query_blocks};
-  return launch(queue, groups_of(matrices * query_blocks, sub_group),
-                static_cast<std::size_t>(kernel::local_bytes(q.extent[3], out.extent[3])), work, packed);
+  const auto run = [&]<int Panels>() {
+    const std::int64_t query_blocks = ceil_div(q.extent[2], kernel<Panels>::rows);
+    const kernel<Panels> work{
+        q,
+        packed_k,
+        packed_v,
+        out,
+        row_results.log_sum_exp,
+        row_results.sum_of_squares,
+        visibility_of(options, q.extent[2], k.extent[2]),
+        k.extent[2],
+        static_cast<float>(scale_of(options, q.extent[3]) * kernels::score_exponential<float>::units),
+        query_blocks};
+    return launch(queue, groups_of(matrices * query_blocks, sub_group),
+                  static_cast<std::size_t>(kernel<Panels>::local_bytes(q.extent[3], out.extent[3])), work, packed);
+  };
+  const bool is_wide = !fits<most_panels>(properties(queue.get_device()), q.extent[3], v.extent[3]);
+  return is_wide ? run.template operator()<1>() : run.template operator()<most_panels>();
 }
 
 #else
