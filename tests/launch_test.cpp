@@ -108,11 +108,13 @@ TEST_P(launch_test, runs_two_dimensional_ranges) {
 }
 
 TEST_P(launch_test, runs_nothing_for_an_empty_range_but_waits_for_its_dependencies) {
-  tensor<int> x(queue_, {4}, std::vector<int>{1, 2, 3, 4});
-  sycl::queue out_of_order(GetParam());
-  const sycl::event first = launch(out_of_order, sycl::nd_range<1>{4, 4}, 0, slow_increment{x.data(), 10'000'000});
-  launch(out_of_order, sycl::nd_range<1>{0, 4}, 0, slow_increment{x.data(), 1}, {first}).wait();
-  EXPECT_EQ(x.to_host(), (std::vector{4, 7, 10, 13}));
+  for (sycl::queue queue : {sycl::queue(GetParam()), sycl::queue(GetParam(), sycl::property::queue::in_order{})}) {
+    tensor<int> x(queue_, {4}, std::vector<int>{1, 2, 3, 4});
+    sycl::event first = launch(queue, sycl::nd_range<1>{4, 4}, 0, slow_increment{x.data(), 100'000'000});
+    launch(queue, sycl::nd_range<1>{0, 4}, 0, slow_increment{x.data(), 1}, {first}).wait();
+    EXPECT_EQ(x.to_host(), (std::vector{4, 7, 10, 13})) << (queue.is_in_order() ? "in order" : "out of order");
+    first.wait();
+  }
 }
 
 TEST_P(launch_test, honours_dependencies_on_an_out_of_order_queue) {

@@ -124,7 +124,11 @@ inline sycl::event join(sycl::queue& queue, const std::vector<sycl::event>& depe
     handler.single_task([] {});
   });
 #else
-  return queue.ext_oneapi_submit_barrier(dependencies);
+  if (!queue.is_in_order()) return queue.ext_oneapi_submit_barrier(dependencies);
+  return queue.submit([&](sycl::handler& handler) {  // there, the event of a barrier with a list is complete at once
+    handler.depends_on(dependencies);
+    handler.ext_oneapi_barrier();
+  });
 #endif
 }
 
