@@ -77,6 +77,7 @@ struct attention_backward {
         const std::int64_t batch = matrix / log_sum_exp.extent[1];
         const std::int64_t visible = visibility.keys_of(batch, row0 + rows - 1, keys) - key0;
         if (visible <= 0) continue;
+        sycl::group_barrier(item.get_group());  // AdaptiveCpp's CPU would still see the block before this one
         one_block(item,
                   {matrix, key0, row0, static_cast<int>(std::min<std::int64_t>(Shape::key_block, visible)),
                    static_cast<int>(rows)},

@@ -69,12 +69,15 @@ struct attention_forward {
         const std::int64_t first = panel * Shape::rows;
         const int count = seen_by(block, first + Shape::rows - 1);
         T* scores = memory.scores + worker * Shape::rows * Shape::score_stride;
+        sycl::group_barrier(item.get_group());  // AdaptiveCpp's CPU would still see the block before this one
         multiply_keys(memory.query_panel(panel), block, count, scores, lane);
         sycl::group_barrier(item.get_group());
         bool is_calm = false;
         if (key0 > 0) {
           is_calm = exponentiate(memory, first, scores, block, turn, lane);
-          if constexpr (Shape::work_items > 1) is_calm = sycl::all_of_group(item.get_group(), is_calm);  // barriers
+          if constexpr (Shape::work_items > 1) {  // all take the same way, as there are barriers on it
+            is_calm = sycl::reduce_over_group(item.get_group(), static_cast<int>(is_calm), sycl::minimum<int>()) != 0;
+          }
           if (!is_calm) {
             multiply_keys(memory.query_panel(panel), block, count, scores, lane);
             sycl::group_barrier(item.get_group());
