@@ -13,6 +13,7 @@
 #include <sycl/ext/oneapi/bfloat16.hpp>
 #include <sycl/ext/oneapi/matrix/matrix.hpp>
 
+#include "address_spaces.hpp"
 #include "attention_exp2.hpp"
 #include "attention_shape.hpp"
 
@@ -311,15 +312,6 @@ struct attention_joint_matrix {
     if (sum_of_squares.data == nullptr) return;
     const float squares = sycl::reduce_over_group(group, (m.squares + m.before(r))[lane], sycl::plus<float>());
     if (lane == 0) sum_of_squares(batch, head, row) = squares * factor * factor;
-  }
-
-  template <class T>
-  static auto in_global(T* p) {
-    return sycl::address_space_cast<sycl::access::address_space::global_space, sycl::access::decorated::no>(p);
-  }
-  template <class T>
-  static auto in_local(T* p) {
-    return sycl::address_space_cast<sycl::access::address_space::local_space, sycl::access::decorated::no>(p);
   }
 };
 

@@ -14,6 +14,8 @@
 #include <sycl/ext/oneapi/bfloat16.hpp>
 #include <sycl/ext/oneapi/matrix/matrix.hpp>
 
+#include "address_spaces.hpp"
+
 namespace nullscope::kernels {
 
 /// Whether this pass of the compiler can lower the tiles: a single-source build compiles every instantiation for every
@@ -172,14 +174,6 @@ struct gemm_joint_matrix {
   }
 
   static std::int64_t smaller(std::int64_t x, std::int64_t y) { return x < y ? x : y; }
-  template <class T>
-  static auto in_global(T* p) {
-    return sycl::address_space_cast<sycl::access::address_space::global_space, sycl::access::decorated::no>(p);
-  }
-  template <class T>
-  static auto in_local(T* p) {
-    return sycl::address_space_cast<sycl::access::address_space::local_space, sycl::access::decorated::no>(p);
-  }
 };
 
 }  // namespace nullscope::kernels

@@ -12,6 +12,8 @@
 #include <sycl/ext/oneapi/bfloat16.hpp>
 #include <sycl/ext/oneapi/matrix/matrix.hpp>
 
+#include "address_spaces.hpp"
+
 namespace nullscope::kernels {
 
 /// Each sub-group adds a (M x K) b (K x N) to four tiles, `rounds` times: 8 * M * N * K * rounds flops. All elements of
@@ -36,8 +38,8 @@ struct peak_matrix {
     matrix::joint_matrix<sycl::sub_group, float, matrix::use::accumulator, M, N> c[2][2];
     for (int i = 0; i < 2; ++i) {
       // Loaded, not filled: the CPU's compiler of oneAPI 2026.2 crashes on a filled bf16 tile.
-      matrix::joint_matrix_load(group, a[i], global(reinterpret_cast<const number*>(numbers)), K);
-      matrix::joint_matrix_load(group, b[i], global(reinterpret_cast<const number*>(numbers)), 2 * N);
+      matrix::joint_matrix_load(group, a[i], in_global(reinterpret_cast<const number*>(numbers)), K);
+      matrix::joint_matrix_load(group, b[i], in_global(reinterpret_cast<const number*>(numbers)), 2 * N);
       for (int j = 0; j < 2; ++j) matrix::joint_matrix_fill(group, c[i][j], 0.0f);
     }
     for (std::int64_t round = 0; round < rounds; ++round) {
@@ -48,18 +50,10 @@ struct peak_matrix {
     float* tile = out + static_cast<std::int64_t>(item.get_group(0)) * 4 * M * N;
     for (int i = 0; i < 2; ++i) {
       for (int j = 0; j < 2; ++j) {
-        const auto to =
-            sycl::address_space_cast<sycl::access::address_space::global_space, sycl::access::decorated::no>(
-                tile + (i * 2 + j) * M * N);
-        matrix::joint_matrix_store(group, c[i][j], to, N, matrix::layout::row_major);
+        float* to = tile + (i * 2 + j) * M * N;
+        matrix::joint_matrix_store(group, c[i][j], in_global(to), N, matrix::layout::row_major);
       }
     }
-  }
-
- private:
-  template <class T>
-  static auto global(T* pointer) {
-    return sycl::address_space_cast<sycl::access::address_space::global_space, sycl::access::decorated::no>(pointer);
   }
 };
 

@@ -1,8 +1,7 @@
 #include <nullscope/attention_backward.hpp>
 #include <nullscope/tensor.hpp>
 
-#include "attention_shapes.hpp"
-#include "support.hpp"
+#include "attention_layouts.hpp"
 
 namespace nullscope::test {
 namespace {
@@ -88,7 +87,7 @@ double relative_error(const std::vector<T>& got, const std::vector<long double>&
          static_cast<double>(std::numeric_limits<T>::epsilon());
 }
 
-class attention_backward_test : public testing::TestWithParam<std::tuple<sycl::device, detail::attention_lanes>> {
+class attention_backward_test : public testing::TestWithParam<attention_layout> {
  protected:
   attention_backward_test() { detail::force_attention_lanes(std::get<1>(GetParam())); }
   ~attention_backward_test() override { detail::force_attention_lanes(std::nullopt); }
@@ -172,14 +171,7 @@ class attention_backward_test : public testing::TestWithParam<std::tuple<sycl::d
   sycl::queue queue_{std::get<0>(GetParam()), sycl::property::queue::in_order{}};
 };
 
-INSTANTIATE_TEST_SUITE_P(devices, attention_backward_test,
-                         testing::Combine(testing::ValuesIn(devices()),
-                                          testing::Values(detail::attention_lanes::vectors,
-                                                          detail::attention_lanes::work_items)),
-                         [](const auto& info) {
-                           const bool vectors = std::get<1>(info.param) == detail::attention_lanes::vectors;
-                           return std::string(vectors ? "vectors" : "work_items") + std::to_string(info.index);
-                         });
+INSTANTIATE_TEST_SUITE_P(devices, attention_backward_test, attention_layouts(), attention_layout_name);
 
 TEST_P(attention_backward_test, agrees_with_the_reference_at_odd_sizes) {
   for (const std::int64_t s : {2, 13, 31, 33, 100, 193}) check<float, float>({1, 2, s, s, 17, 5});

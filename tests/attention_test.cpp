@@ -1,8 +1,7 @@
 #include <nullscope/attention.hpp>
 #include <nullscope/tensor.hpp>
 
-#include "attention_shapes.hpp"
-#include "support.hpp"
+#include "attention_layouts.hpp"
 
 namespace nullscope::test {
 namespace {
@@ -73,7 +72,7 @@ double largest_error(const std::vector<T>& got, const std::vector<double>& expec
   return error;
 }
 
-class attention_test : public testing::TestWithParam<std::tuple<sycl::device, detail::attention_lanes>> {
+class attention_test : public testing::TestWithParam<attention_layout> {
  protected:
   attention_test() { detail::force_attention_lanes(std::get<1>(GetParam())); }
   ~attention_test() override { detail::force_attention_lanes(std::nullopt); }
@@ -123,14 +122,7 @@ class attention_test : public testing::TestWithParam<std::tuple<sycl::device, de
   sycl::queue queue_{std::get<0>(GetParam()), sycl::property::queue::in_order{}};
 };
 
-INSTANTIATE_TEST_SUITE_P(devices, attention_test,
-                         testing::Combine(testing::ValuesIn(devices()),
-                                          testing::Values(detail::attention_lanes::vectors,
-                                                          detail::attention_lanes::work_items)),
-                         [](const auto& info) {
-                           const bool vectors = std::get<1>(info.param) == detail::attention_lanes::vectors;
-                           return std::string(vectors ? "vectors" : "work_items") + std::to_string(info.index);
-                         });
+INSTANTIATE_TEST_SUITE_P(devices, attention_test, attention_layouts(), attention_layout_name);
 
 /// bfloat16 on a matrix engine; where there is none, on what the device has instead.
 class attention_tiles_test : public attention_test {

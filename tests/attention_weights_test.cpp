@@ -1,8 +1,7 @@
 #include <nullscope/attention_weights.hpp>
 #include <nullscope/tensor.hpp>
 
-#include "attention_shapes.hpp"
-#include "support.hpp"
+#include "attention_layouts.hpp"
 #include "team_shape.hpp"
 
 namespace nullscope::test {
@@ -64,7 +63,7 @@ std::vector<In> inputs(std::int64_t count, std::uint64_t seed) {
   return result;
 }
 
-class attention_weights_test : public testing::TestWithParam<std::tuple<sycl::device, detail::attention_lanes>> {
+class attention_weights_test : public testing::TestWithParam<attention_layout> {
  protected:
   attention_weights_test() {
     const bool vectors = std::get<1>(GetParam()) == detail::attention_lanes::vectors;
@@ -160,14 +159,7 @@ class attention_weights_test : public testing::TestWithParam<std::tuple<sycl::de
   sycl::queue queue_{std::get<0>(GetParam()), sycl::property::queue::in_order{}};
 };
 
-INSTANTIATE_TEST_SUITE_P(devices, attention_weights_test,
-                         testing::Combine(testing::ValuesIn(devices()),
-                                          testing::Values(detail::attention_lanes::vectors,
-                                                          detail::attention_lanes::work_items)),
-                         [](const auto& info) {
-                           const bool vectors = std::get<1>(info.param) == detail::attention_lanes::vectors;
-                           return std::string(vectors ? "vectors" : "work_items") + std::to_string(info.index);
-                         });
+INSTANTIATE_TEST_SUITE_P(devices, attention_weights_test, attention_layouts(), attention_layout_name);
 
 TEST_P(attention_weights_test, all_of_a_agrees_with_f64) {
   for (const std::int64_t s : {1, 13, 33, 100}) check_tile<float>({2, 3, s, s, 17}, 0, s, 0, s);

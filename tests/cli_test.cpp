@@ -52,18 +52,11 @@ TEST(cli, devices_prints_text_and_json) {
   EXPECT_GT(list[0]["compute_units"], 0);
 }
 
-/// A folder for files that is gone afterwards.
 class cli_files : public testing::Test {
  protected:
-  cli_files() {
-    std::string name = (std::filesystem::temp_directory_path() / "nullscope-cli-XXXXXX").string();
-    folder_ = mkdtemp(name.data());
-  }
-  ~cli_files() override { std::filesystem::remove_all(folder_); }
+  std::string path(const std::string& name) const { return folder_ / name; }
 
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
-  std::filesystem::path folder_;
+  temporary_folder folder_;
 };
 
 TEST_F(cli_files, svd_writes_what_rebuilds_the_matrices) {

@@ -1,16 +1,39 @@
-/// Runs a program the way a user's shell does, and keeps what it prints.
+/// Temporary folders, and programs run in them the way a user's shell does.
 #pragma once
 
 #include <sys/wait.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 
 namespace nullscope::test {
+
+/// A folder that is gone afterwards.
+class temporary_folder {
+ public:
+  temporary_folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "nullscope-test-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder " + name);
+    path_ = name;
+  }
+  ~temporary_folder() { std::filesystem::remove_all(path_); }
+  temporary_folder(const temporary_folder&) = delete;
+  temporary_folder& operator=(const temporary_folder&) = delete;
+
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline std::string content_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
 
 struct command_result {
   int exit_code;
@@ -19,17 +42,10 @@ struct command_result {
 
 /// `arguments` are for the shell: quote what needs quoting.
 inline command_result run_command(const std::string& program, const std::string& arguments) {
-  std::string folder = (std::filesystem::temp_directory_path() / "nullscope-test-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return {-1, "", "no temporary folder"};
-  const auto read = [&](const char* name) {
-    std::ifstream file(folder + name, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  const std::string line = "'" + program + "' " + arguments + " > " + folder + "/out 2> " + folder + "/err";
+  const temporary_folder folder;
+  const std::string line = "'" + program + "' " + arguments + " > " + folder / "out" + " 2> " + folder / "err";
   const int status = std::system(line.c_str());
-  const command_result result{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read("/out"), read("/err")};
-  std::filesystem::remove_all(folder);
-  return result;
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content_of(folder / "out"), content_of(folder / "err")};
 }
 
 }  // namespace nullscope::test

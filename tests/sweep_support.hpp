@@ -21,11 +21,6 @@
 
 namespace nullscope::test {
 
-inline std::string content_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 /// A program that was started and may be killed.
 class started_command {
  public:
@@ -63,23 +58,6 @@ class started_command {
 
  private:
   pid_t process_ = 0;
-};
-
-/// A folder that is gone afterwards.
-class temporary_folder {
- public:
-  temporary_folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "nullscope-sweep-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~temporary_folder() { std::filesystem::remove_all(path_); }
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
 };
 
 // Hundreds of small units, about a second of work: long enough to be killed in the middle.
