@@ -32,6 +32,22 @@ pack<float, W> exp2_of_score(const exp2_numbers& numbers, pack<float, W> x) {
   return p * detail::exponent_from<float, W>(std::bit_cast<integers>(shifted.lanes));
 }
 
+/// log2(x) for normal x > 0 in float, within 2 units in the last place of the larger of the result and 1. A call of the
+/// library's function would make a CPU put away and set up its matrix engine.
+inline float log2_of_positive(float x) {
+  constexpr std::uint32_t one = 0x3f800000u, below_one = one - 0x3f3504f3u;  // of 1 and sqrt(1/2)
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x) + below_one;
+  const float exponent = static_cast<float>(static_cast<std::int32_t>(bits >> 23) - 127);
+  const float mantissa = std::bit_cast<float>((bits & 0x7fffffu) + 0x3f3504f3u);  // in sqrt(1/2) .. sqrt(2)
+  // 2 atanh(s) / ln(2), |s| < 0.172
+  const float s = (mantissa - 1) / (mantissa + 1), square = s * s;
+  float p = sycl::fma(square, 0.3205989f, 0.4121986f);
+  p = sycl::fma(square, p, 0.5770780f);
+  p = sycl::fma(square, p, 0.9617967f);
+  p = sycl::fma(square, p, 2.8853901f);
+  return sycl::fma(s, p, exponent);
+}
+
 /// The exponential that the softmax of T takes: of scores in units of log2(e) for float, in natural ones for double.
 /// Scores may exceed the offset of their row by `most`, far from overflow.
 template <class T>

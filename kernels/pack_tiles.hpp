@@ -54,6 +54,7 @@ struct tile_operand {
   bfloat16* to;
   std::int64_t panels, steps;  // of one matrix
   std::int64_t unit_panels, unit_steps;
+  bool alternates = false;  // the two tiles of a panel hold its even and its odd rows, instead of its halves
   std::int64_t units() const { return from.extent[0] * panel_units() * step_units(); }
   std::int64_t panel_units() const { return (panels + unit_panels - 1) / unit_panels; }
   std::int64_t step_units() const { return (steps + unit_steps - 1) / unit_steps; }
@@ -100,10 +101,11 @@ struct pack_tiles {
   static void pack_tile(sycl::nd_item<1> item, const tile_operand& x, std::int64_t batch, std::int64_t panel,
                         std::int64_t step, int t) {
     constexpr int size = Outer * K;
-    const std::int64_t outer = (2 * panel + t) * Outer, k = step * K;
-    const std::int64_t outer_left = x.from.extent[1] - outer, k_left = x.from.extent[2] - k;
-    const std::int64_t outer_stride = x.from.stride[1], k_stride = x.from.stride[2];
-    const bfloat16* from = x.from.data + batch * x.from.stride[0] + outer * outer_stride + k * k_stride;
+    const std::int64_t every = x.alternates ? 2 : 1;
+    const std::int64_t outer = 2 * panel * Outer + (x.alternates ? t : t * Outer), k = step * K;
+    const std::int64_t outer_left = (x.from.extent[1] - outer + every - 1) / every, k_left = x.from.extent[2] - k;
+    const std::int64_t outer_stride = every * x.from.stride[1], k_stride = x.from.stride[2];
+    const bfloat16* from = x.from.data + batch * x.from.stride[0] + outer * x.from.stride[1] + k * k_stride;
     bfloat16* to = x.to + ((batch * x.panels + panel) * x.steps + step) * 2 * size + t * size;
     if constexpr (W == 16 && Outer == 16 && K == 32 && Order != tile_order::k_outer) {
       if (outer_left >= Outer && k_left >= K && (outer_stride == 1 || k_stride == 1)) {

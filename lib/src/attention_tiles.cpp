@@ -15,12 +15,18 @@ namespace {
 
 constexpr int tile_m = 16, tile_n = 16, tile_k = 32, sub_group = 16, key_block = 256;
 
-// Ladder on AMX (2 cores, 12 heads of 64, S = 1024 and 2048, speed against the f32 kernel in the same run):
+// Ladder on AMX (2 cores, 12 heads of 64, S = 2048, speed against the f32 kernel in the same run):
 //   lanes' addresses with a division in them: gathers and scatters, 0.8; a uniform pointer and the lane last: 1.7
 //   scores from zeros in memory instead of filled tiles, the numbers of the exponential as arguments instead of
-//     constants: together 2.4 to 2.6
-//   1 panel of 32 queries a group, keys in blocks of 128, 256, 512: the same within the noise; 2 panels and 256, or 4
-//     panels and 128: 1.1 times as fast as 1 panel
+//     constants; 2 panels of queries a group: 2.2
+//   no call of a library function, after each of which the tiles were set up anew; two neighbours' weights as one word
+//     (even and odd keys in two tiles); sums of squares only if asked for; keys multiplied while lanes exponentiate:
+//     2.0 in steps of 32 queries, 2.7 in steps of 16. The engine falls asleep when it has had nothing to do for about
+//     200 ns, and takes 400 ns to wake up.
+//   weights meet the values in blocks of 64, 128 or 256 keys, after them or during the next block: the same within the
+//     noise. The engine itself is the limit when the machine gives it a quarter of its speed, which it does for seconds
+//     at a time: 2.5 to 2.8 then, 2.9 to 3.9 otherwise.
+//   4 panels: 0.2, the compiler unrolls them and runs out of registers
 template <int Panels>
 using kernel = kernels::attention_joint_matrix<tile_m, tile_n, tile_k, sub_group, key_block, Panels>;
 constexpr int most_panels = 2;
@@ -49,7 +55,7 @@ std::int64_t packed_elements(std::int64_t outer, std::int64_t k) {
 }
 
 /// x (batch, heads, outer, k) into tiles, one launch if batch and heads make one dimension.
-std::vector<sycl::event> pack(sycl::queue& queue, const view<const bfloat16, 4>& x, bfloat16* to,
+std::vector<sycl::event> pack(sycl::queue& queue, const view<const bfloat16, 4>& x, bool alternates, bfloat16* to,
                               const std::vector<sycl::event>& dependencies) {
   const bool at_once = x.extent[0] == 1 || x.stride[0] == x.extent[1] * x.stride[1];
   const std::int64_t calls = at_once ? 1 : x.extent[0], count = at_once ? x.extent[0] * x.extent[1] : x.extent[1];
@@ -59,6 +65,7 @@ std::vector<sycl::event> pack(sycl::queue& queue, const view<const bfloat16, 4>&
     work.b = operand(
         {x.data + batch * x.stride[0], {count, x.extent[2], x.extent[3]}, {x.stride[1], x.stride[2], x.stride[3]}});
     work.b.to = to + batch * count * packed_elements(x.extent[2], x.extent[3]);
+    work.b.alternates = alternates;
     work.a = work.b;
     work.a.from.extent[0] = 0;  // no left factor
     packed.push_back(launch(queue, groups_of(work.b.units(), 1), 0, work, dependencies));
@@ -92,8 +99,8 @@ sycl::event attention_tiles(sycl::queue& queue, const view<const bfloat16, 4>& q
   bfloat16* packed_v = parts.take<bfloat16>(matrices * packed_elements(v.extent[3], v.extent[2]));
   std::vector<sycl::event> packed = dependencies;
   if (k.extent[2] > 0) {
-    packed = pack(queue, k, packed_k, dependencies);
-    const std::vector<sycl::event> packed_values = pack(queue, transposed(v), packed_v, dependencies);
+    packed = pack(queue, k, true, packed_k, dependencies);
+    const std::vector<sycl::event> packed_values = pack(queue, transposed(v), false, packed_v, dependencies);
     packed.insert(packed.end(), packed_values.begin(), packed_values.end());
   }
   const auto run = [&]<int Panels>() {
