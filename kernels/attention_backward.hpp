@@ -69,15 +69,15 @@ struct attention_backward {
       clear_rows(item, d_k + matrix * padded_rows(keys) * padded_columns(dk), of_keys, padded_columns(dk));
       clear_rows(item, d_v + matrix * padded_rows(keys) * padded_columns(dv), of_keys, padded_columns(dv));
       clear_rows(item, d_q + matrix * padded_rows(queries) * padded_columns(dk), of_queries, padded_columns(dk));
-      sycl::group_barrier(item.get_group());
     }
-    for (std::int64_t key0 = of_keys.first; key0 < of_keys.last; key0 += Shape::key_block) {
-      for (std::int64_t row0 = of_queries.first; row0 < of_queries.last; row0 += panels * Shape::rows) {
-        const std::int64_t rows = std::min(panels * Shape::rows, of_queries.last - row0);
-        const std::int64_t batch = matrix / log_sum_exp.extent[1];
-        const std::int64_t visible = visibility.keys_of(batch, row0 + rows - 1, keys) - key0;
-        if (visible <= 0) continue;
-        sycl::group_barrier(item.get_group());  // AdaptiveCpp's CPU would still see the block before this one
+    const std::int64_t batch = matrix / log_sum_exp.extent[1], step = panels * Shape::rows;
+    const std::int64_t last_key = std::min(of_keys.last, visibility.keys_of(batch, queries - 1, keys));
+    for (std::int64_t key0 = of_keys.first; key0 < last_key; key0 += Shape::key_block) {
+      const std::int64_t unseeing = std::max<std::int64_t>(visibility.first_query_of(key0) - of_queries.first, 0);
+      Shape::barrier(item);
+      for (std::int64_t row0 = of_queries.first + unseeing / step * step; row0 < of_queries.last; row0 += step) {
+        const std::int64_t rows = std::min(step, of_queries.last - row0);
+        const std::int64_t visible = visibility.keys_of(batch, row0 + rows - 1, keys) - key0;  // at least one
         one_block(item,
                   {matrix, key0, row0, static_cast<int>(std::min<std::int64_t>(Shape::key_block, visible)),
                    static_cast<int>(rows)},
@@ -117,7 +117,7 @@ struct attention_backward {
         scores(b, row, column, weights, d_scores, lane);
       }
     }
-    sycl::group_barrier(item.get_group());
+    Shape::barrier(item);
     const std::int64_t queries = log_sum_exp.extent[2];
     // d_q (rows, dk) += d_scores (rows, keys) k (keys, dk)
     for (std::int64_t c = 0; c < dk; c += Shape::columns) {
@@ -142,7 +142,7 @@ struct attention_backward {
                                             d_k + key * padded_columns(dk) + c, padded_columns(dk), lane);
       }
     }
-    sycl::group_barrier(item.get_group());
+    Shape::barrier(item);
   }
 
   /// Row `token` of the panel that has column c.

@@ -20,6 +20,13 @@ struct attention_tile_shape {
   static constexpr int columns = Packs * pack_distance;  // of a panel of keys or values
   static constexpr int score_stride = KeyBlock + 16;     // off a power of two, which would collide in the cache
   static_assert(KeyBlock % columns == 0);
+
+  /// All work-items of the group meet here; one that is alone waits for nobody. In a loop around a loop with barriers
+  /// there must be one directly in the outer loop as well: AdaptiveCpp's CPU compiler, which cuts a kernel at its
+  /// barriers, otherwise hands the inner loop what the outer one computed for its last turn.
+  static void barrier(const sycl::nd_item<1>& item) {
+    if constexpr (work_items > 1) sycl::group_barrier(item.get_group());
+  }
 };
 
 /// Which keys a query sees: the first `length` of its batch entry, and with `causal` none after itself, the last query
@@ -64,6 +71,7 @@ struct attention_local {
   T* queries;         // (panels, dk, rows)
   T* partial;         // (panels * rows, lanes)
   T* offset;          // (panels * rows)
+  int* objection;     // of any work-item, see all_agree
   std::int64_t rows;  // of all panels
 
   static std::int64_t padded_columns(std::int64_t columns) {
@@ -80,12 +88,32 @@ struct attention_local {
     queries = squares + 2 * rows * Shape::pack_distance;
     partial = queries + rows * dk;
     offset = partial + rows * Shape::lanes;
+    objection = reinterpret_cast<int*>(offset + rows);
   }
 
   static std::int64_t bytes(std::int64_t panels, std::int64_t dk, std::int64_t dv) {
     const std::int64_t of_row = padded_columns(dv) + dk + 4 * Shape::pack_distance + Shape::lanes + 1;
     return static_cast<std::int64_t>(sizeof(T)) * Shape::rows *
-           (Shape::workers * Shape::score_stride + panels * of_row);
+               (Shape::workers * Shape::score_stride + panels * of_row) +
+           static_cast<std::int64_t>(sizeof(int));
+  }
+
+  /// Whether all work-items of the group say yes. Every one must come here, and `forget` before the next time. (Not
+  /// every SYCL has reductions over a work-group for each device.)
+  bool all_agree(const sycl::nd_item<1>& item, bool mine) const {
+    if constexpr (Shape::work_items == 1) {
+      return mine;
+    } else {
+      using flag = sycl::atomic_ref<int, sycl::memory_order::relaxed, sycl::memory_scope::work_group>;
+      if (!mine) flag(*objection).store(1);
+      Shape::barrier(item);
+      return flag(*objection).load() == 0;
+    }
+  }
+
+  /// Between two barriers, after all have seen what `all_agree` said.
+  void forget(int id) const {
+    if (Shape::work_items > 1 && id == 0) *objection = 0;
   }
 
   /// Of the sums of row r and a lane.
