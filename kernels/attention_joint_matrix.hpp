@@ -19,6 +19,12 @@
 
 namespace nullscope::kernels {
 
+/// What makes one word of two floats, as arguments for the reason of exp2_numbers: a compiler that knows them takes a
+/// shuffle of halves instead, which costs twice as much.
+struct word_numbers {
+  std::uint32_t half = 0x8000u, upper = 0xffff0000u;
+};
+
 /// For one batch entry and head:  scores = scale q k^T (queries, keys), weights = softmax of the visible scores of a
 /// row, out = weights v (queries, dv). A sub-group takes Panels panels of 2 M queries and walks along the keys in steps
 /// of K: while the matrix engine multiplies the keys of the next step, the lanes make weights of the scores of this
@@ -49,6 +55,7 @@ struct attention_joint_matrix {
   float scale;  // with log2(e)
   std::int64_t query_blocks;
   exp2_numbers exp2 = {};
+  word_numbers word = {};
 
   static std::int64_t padded_columns(std::int64_t dv) { return (dv + 2 * N - 1) / (2 * N) * (2 * N); }
   static std::int64_t steps_of(std::int64_t k) { return (k + K - 1) / K; }
@@ -108,7 +115,7 @@ struct attention_joint_matrix {
   static constexpr float infinity = std::numeric_limits<float>::infinity();
   static constexpr float lowest = -1e38f;  // any score that is no -inf exceeds it; -inf less it is -inf still
   static constexpr float most_excess = 20;
-  static constexpr int zero_floats = (M + 1) * N;
+  static constexpr int zero_floats = M * N;
   static constexpr int a_step = 2 * M * K, b_step = 2 * K * N;  // elements
   static constexpr int block_steps = KeyBlock / K;
   /// What a row has in local memory: scores of two steps in turn (even keys, odd keys), sums and sums of squares before
@@ -127,7 +134,7 @@ struct attention_joint_matrix {
       queries = values + b_step;
     }
     std::int64_t out_stride;
-    float* zeros;       // (M + 1, N): two tiles, the second a row after the first
+    float* zeros;       // (M, N)
     float* records;     // (rows, record)
     float* outs;        // (rows, out_stride)
     float* offset;      // (rows)
@@ -176,8 +183,8 @@ struct attention_joint_matrix {
     }
   }
 
-  /// scores (M queries, K keys of a step) = q k^T, without the scale: 1 x 2 tiles, begun from zeros in memory. (AMX:
-  /// filled with zeros, or loaded from one place, the compiler makes one tile of both and copies it through the stack.)
+  /// scores (M queries, K keys of a step) = q k^T, without the scale: 1 x 2 tiles. (AMX: of two tiles filled with zeros
+  /// the compiler makes one, and copies it through the stack; so one is filled and one is loaded.)
   void multiply_keys(sycl::sub_group group, const memory& m, std::int64_t matrix, std::int64_t step, int part) const {
     namespace matrices = sycl::ext::oneapi::experimental::matrix;
     using matrices::layout;
@@ -185,8 +192,8 @@ struct attention_joint_matrix {
     const auto a = in_local(reinterpret_cast<const element*>(m.queries) + part / 2 * steps * a_step + part % 2 * M * K);
     const auto b = in_global(reinterpret_cast<const element*>(k) + (matrix * steps_of(keys) + step) * steps * b_step);
     matrices::joint_matrix<sycl::sub_group, float, matrices::use::accumulator, M, N> even, odd;
-    matrices::joint_matrix_load(group, even, in_local(m.zeros), N, layout::row_major);
-    matrices::joint_matrix_load(group, odd, in_local(m.zeros + N), N, layout::row_major);
+    matrices::joint_matrix_fill(group, even, 0.f);
+    matrices::joint_matrix_load(group, odd, in_local(m.zeros), N, layout::row_major);
     for (std::int64_t s = 0; s < steps; ++s) {
       matrices::joint_matrix<sycl::sub_group, element, matrices::use::a, M, K, layout::row_major> a0;
       matrices::joint_matrix<sycl::sub_group, element, matrices::use::b, K, N, layout::ext_intel_packed> b0, b1;
@@ -230,6 +237,7 @@ struct attention_joint_matrix {
   template <bool IsMasked>
   float exponentiate(const memory& m, const query_block& block, int part, std::int64_t lane) const {
     const exp2_numbers numbers = exp2;
+    const word_numbers numbers_of_word = word;
     float excess = -infinity;
     auto* words = reinterpret_cast<std::uint32_t*>(m.weights_of(block.step, part / 2)) + part % 2 * M * K / 2;
     for (int r = part * M; r < (part + 1) * M; ++r, words += K / 2) {
@@ -251,8 +259,8 @@ struct attention_joint_matrix {
         m.squares_after(r)[lane] = sycl::fma(e, e, sycl::fma(f, f, m.squares_before(r)[lane]));
       }
       // Rounded half up: a NaN of the inputs, or of arithmetic, has nothing in the bits that are added to.
-      words[lane] = (std::bit_cast<std::uint32_t>(e) + 0x8000u) >> 16 |
-                    ((std::bit_cast<std::uint32_t>(f) + 0x8000u) & 0xffff0000u);
+      words[lane] = (std::bit_cast<std::uint32_t>(e) + numbers_of_word.half) >> 16 |
+                    ((std::bit_cast<std::uint32_t>(f) + numbers_of_word.half) & numbers_of_word.upper);
     }
     return excess;
   }

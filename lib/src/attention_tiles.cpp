@@ -13,7 +13,7 @@ namespace nullscope::detail {
 
 namespace {
 
-constexpr int tile_m = 16, tile_n = 16, tile_k = 32, sub_group = 16, key_block = 256;
+constexpr int tile_m = 16, tile_n = 16, tile_k = 32, sub_group = 16, key_block = 512;
 
 // Ladder on AMX (2 cores, 12 heads of 64, S = 2048, speed against the f32 kernel in the same run):
 //   lanes' addresses with a division in them: gathers and scatters, 0.8; a uniform pointer and the lane last: 1.7
@@ -23,9 +23,11 @@ constexpr int tile_m = 16, tile_n = 16, tile_k = 32, sub_group = 16, key_block =
 //     (even and odd keys in two tiles); sums of squares only if asked for; keys multiplied while lanes exponentiate:
 //     2.0 in steps of 32 queries, 2.7 in steps of 16. The engine falls asleep when it has had nothing to do for about
 //     200 ns, and takes 400 ns to wake up.
-//   weights meet the values in blocks of 64, 128 or 256 keys, after them or during the next block: the same within the
-//     noise. The engine itself is the limit when the machine gives it a quarter of its speed, which it does for seconds
-//     at a time: 2.5 to 2.8 then, 2.9 to 3.9 otherwise.
+//   one of the two tiles of scores begun by a fill instead of a load (of two the compiler makes one, and copies it
+//     through the stack): 1.05 times as fast; the word of two weights by shifts: 1.02; weights meet the values in
+//     blocks of 512 keys instead of 256: 1.03, of 64 or 128, after them or during the next block: no better than 256
+//   The engine is the limit: this machine gives it a quarter of its speed for seconds at a time. Then 2.7 to 2.9,
+//     otherwise up to 3.9.
 //   4 panels: 0.2, the compiler unrolls them and runs out of registers
 template <int Panels>
 using kernel = kernels::attention_joint_matrix<tile_m, tile_n, tile_k, sub_group, key_block, Panels>;
