@@ -74,7 +74,7 @@ struct attention_backward {
     const std::int64_t last_key = std::min(of_keys.last, visibility.keys_of(batch, queries - 1, keys));
     for (std::int64_t key0 = of_keys.first; key0 < last_key; key0 += Shape::key_block) {
       const std::int64_t unseeing = std::max<std::int64_t>(visibility.first_query_of(key0) - of_queries.first, 0);
-      Shape::barrier(item);
+      barrier<one_work_item>(item);
       for (std::int64_t row0 = of_queries.first + unseeing / step * step; row0 < of_queries.last; row0 += step) {
         const std::int64_t rows = std::min(step, of_queries.last - row0);
         const std::int64_t visible = visibility.keys_of(batch, row0 + rows - 1, keys) - key0;  // at least one
@@ -117,7 +117,7 @@ struct attention_backward {
         scores(b, row, column, weights, d_scores, lane);
       }
     }
-    Shape::barrier(item);
+    barrier<one_work_item>(item);
     const std::int64_t queries = log_sum_exp.extent[2];
     // d_q (rows, dk) += d_scores (rows, keys) k (keys, dk)
     for (std::int64_t c = 0; c < dk; c += Shape::columns) {
@@ -142,7 +142,7 @@ struct attention_backward {
                                             d_k + key * padded_columns(dk) + c, padded_columns(dk), lane);
       }
     }
-    Shape::barrier(item);
+    barrier<one_work_item>(item);
   }
 
   /// Row `token` of the panel that has column c.

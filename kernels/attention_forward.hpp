@@ -60,36 +60,36 @@ struct attention_forward {
 
     begin(memory, batch, head, row0, lane, worker);
     memory.forget(id);
-    Shape::barrier(item);
+    barrier<one_work_item>(item);
     const std::int64_t last_row = std::min(row0 + panels * Shape::rows, q.extent[2]) - 1;
     const std::int64_t visible = visibility.keys_of(batch, last_row, keys);
     for (std::int64_t key0 = 0; key0 < visible; key0 += Shape::key_block) {
       const key_range block{matrix, batch, row0, key0, std::min<std::int64_t>(Shape::key_block, visible - key0)};
       const int turn = static_cast<int>(key0 / Shape::key_block % 2);
-      Shape::barrier(item);
+      barrier<one_work_item>(item);
       for (std::int64_t panel = worker; panel < panels; panel += Shape::workers) {
         const std::int64_t first = panel * Shape::rows;
         const int count = seen_by(block, first + Shape::rows - 1);
         T* scores = memory.scores + worker * Shape::rows * Shape::score_stride;
         multiply_keys(memory.query_panel(panel), block, count, scores, lane);
-        Shape::barrier(item);
+        barrier<one_work_item>(item);
         bool is_calm = false;
         if (key0 > 0) {
           // All take the same way, as there are barriers on it.
           is_calm = memory.all_agree(item, exponentiate(memory, first, scores, block, turn, lane));
           if (!is_calm) {
             multiply_keys(memory.query_panel(panel), block, count, scores, lane);
-            Shape::barrier(item);
+            barrier<one_work_item>(item);
           }
         }
         if (!is_calm) {
           raise_offsets(item, memory, first, scores, block, turn, lane);
           exponentiate(memory, first, scores, block, turn, lane);
         }
-        Shape::barrier(item);
+        barrier<one_work_item>(item);
         memory.forget(id);
         multiply_values(memory, panel, block, count, scores, lane);
-        Shape::barrier(item);
+        barrier<one_work_item>(item);
       }
     }
     const int turn = static_cast<int>((visible + Shape::key_block - 1) / Shape::key_block % 2);
@@ -166,7 +166,7 @@ struct attention_forward {
       memory.partial[(first + i) * Shape::lanes + lane] =
           largest_score(scores + i * Shape::score_stride, seen_by(block, first + i), lane);
     }
-    Shape::barrier(item);
+    barrier<one_work_item>(item);
     T after[Shape::rows];
     for (int i = 0; i < Shape::rows; ++i) {
       const std::int64_t r = first + i;
@@ -184,9 +184,9 @@ struct attention_forward {
         store(out_row + c, lanes(correction) * load<Shape::width>(out_row + c));
       }
     }
-    Shape::barrier(item);  // no lane needs the old offsets any more
+    barrier<one_work_item>(item);  // no lane needs the old offsets any more
     for (int i = 0; i < Shape::rows; ++i) memory.offset[first + i] = after[i];
-    Shape::barrier(item);
+    barrier<one_work_item>(item);
   }
 
   /// scores -> exponentials of scale scores - offset, 0 where not visible; the sums with them go to the other turn.

@@ -7,6 +7,7 @@
 #include <sycl/sycl.hpp>
 
 #include "pack.hpp"
+#include "work_group.hpp"
 
 namespace nullscope::kernels {
 
@@ -20,13 +21,6 @@ struct attention_tile_shape {
   static constexpr int columns = Packs * pack_distance;  // of a panel of keys or values
   static constexpr int score_stride = KeyBlock + 16;     // off a power of two, which would collide in the cache
   static_assert(KeyBlock % columns == 0);
-
-  /// All work-items of the group meet here; one that is alone waits for nobody. In a loop around a loop with barriers
-  /// there must be one directly in the outer loop as well: AdaptiveCpp's CPU compiler, which cuts a kernel at its
-  /// barriers, otherwise hands the inner loop what the outer one computed for its last turn.
-  static void barrier(const sycl::nd_item<1>& item) {
-    if constexpr (work_items > 1) sycl::group_barrier(item.get_group());
-  }
 };
 
 /// Which keys a query sees: the first `length` of its batch entry, and with `causal` none after itself, the last query
@@ -106,7 +100,7 @@ struct attention_local {
     } else {
       using flag = sycl::atomic_ref<int, sycl::memory_order::relaxed, sycl::memory_scope::work_group>;
       if (!mine) flag(*objection).store(1);
-      Shape::barrier(item);
+      barrier<false>(item);
       return flag(*objection).load() == 0;
     }
   }

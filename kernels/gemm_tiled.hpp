@@ -8,6 +8,7 @@
 
 #include "pack.hpp"
 #include "stage.hpp"
+#include "work_group.hpp"
 
 namespace nullscope::kernels {
 
@@ -80,18 +81,18 @@ struct gemm_tiled {
       const int steps = static_cast<int>(depth * (k_block + 1) / k_blocks - k0);
       const int padded_steps = (steps + Shape::unroll - 1) / Shape::unroll * Shape::unroll;
       const int a_columns = (steps + Shape::chunk - 1) / Shape::chunk * Shape::chunk;
-      sycl::group_barrier(item.get_group());
+      barrier<one_work_item>(item);
       stage<Shape::width, Shape::item_lanes, Shape::item_rows>(
           block<In>{a_rows + k0 * a.stride[2], a.stride[1], a.stride[2], m - row0, steps}, panels * Shape::rows,
           a_columns, a_block, Shape::a_stride, lane, row);
       for (std::int64_t panel = first_column_panel; panel < last_column_panel; ++panel) {
         const std::int64_t column0 = panel * Shape::panel_columns;
-        if (panel > first_column_panel) sycl::group_barrier(item.get_group());
+        if (panel > first_column_panel) barrier<one_work_item>(item);
         stage<Shape::width, Shape::item_lanes, Shape::item_rows>(
             block<In>{b_columns + k0 * b.stride[1] + column0 * b.stride[2], b.stride[1], b.stride[2], steps,
                       n - column0},
             padded_steps, Shape::panel_columns, b_panel, Shape::panel_columns, lane, row);
-        sycl::group_barrier(item.get_group());
+        barrier<one_work_item>(item);
         for (int p = row; p < panels; p += Shape::item_rows) {
           if (!one_tile || k_block == 0) clear(sum);
           multiply(a_block + p * Shape::rows * Shape::a_stride, b_panel + lane * Shape::width, padded_steps, sum);

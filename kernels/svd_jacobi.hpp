@@ -8,6 +8,7 @@
 #include <nullscope/view.hpp>
 
 #include "pack.hpp"
+#include "work_group.hpp"
 
 namespace nullscope::kernels {
 
@@ -26,11 +27,12 @@ struct svd_jacobi_layout {
   constexpr std::int64_t size() const { return row_sums() + padded(m); }
 };
 
-/// Range: work-groups of any size; work-group g takes matrices g, g + groups, ...
+/// Range: work-groups of any size if W is 1, of one work-item otherwise; work-group g takes matrices g, g + groups, ...
 template <class T, int W>
 struct svd_jacobi {
   static constexpr const char* source = "svd_jacobi.hpp";
   static constexpr int dimensions = 1;
+  static constexpr bool one_work_item = W > 1;
   using P = pack<T, W>;
 
   svd_jacobi_layout layout;
@@ -48,7 +50,7 @@ struct svd_jacobi {
     const std::int64_t groups = static_cast<std::int64_t>(item.get_group_range(0));
     for (std::int64_t b = static_cast<std::int64_t>(item.get_group(0)); b < a.extent[0]; b += groups) {
       decompose(item, b, memory);
-      sycl::group_barrier(item.get_group());
+      barrier<one_work_item>(item);
     }
   }
 
@@ -77,7 +79,7 @@ struct svd_jacobi {
   }
 
   static T team_sum(const sycl::nd_item<1>& item, P x) {
-    return sycl::reduce_over_group(item.get_sub_group(), sum(x), sycl::plus<T>());
+    return reduce_over<one_work_item>(item.get_sub_group(), sum(x), sycl::plus<T>());
   }
 
   T dot(const sycl::nd_item<1>& item, const T* x, const T* y) const {
@@ -113,6 +115,7 @@ struct svd_jacobi {
     if (layout.u_columns > 0) {
       T* const values = memory + layout.values();
       for (std::int64_t j = 0; j < layout.u_columns; ++j) {  // columns of u that a does not determine
+        barrier<one_work_item>(item);
         if (j >= layout.n || values[j] == T(0)) complete(item, memory, j);
       }
     }
@@ -128,8 +131,8 @@ struct svd_jacobi {
       most = sycl::fmax(most, sycl::fabs(element));
       zero += element * T(0);  // NaN if the element is not finite
     }
-    most = sycl::reduce_over_group(item.get_group(), most, sycl::maximum<T>());
-    zero = sycl::reduce_over_group(item.get_group(), zero, sycl::plus<T>());
+    most = reduce_over<one_work_item>(item.get_group(), most, sycl::maximum<T>());
+    zero = reduce_over<one_work_item>(item.get_group(), zero, sycl::plus<T>());
     if (zero != T(0)) return false;
     constexpr int limit = std::numeric_limits<T>::max_exponent - 2;
     const int exponent = most > T(0) ? -sycl::ilogb(most) : 0;
@@ -145,7 +148,7 @@ struct svd_jacobi {
         memory[layout.v() + i] = T(i % v_rows == i / v_rows);
       }
     }
-    sycl::group_barrier(item.get_group());
+    barrier<one_work_item>(item);
     return true;
   }
 
@@ -165,9 +168,9 @@ struct svd_jacobi {
         }
         if (q < layout.n) rotations |= rotate(item, memory, p, q) ? 1 : 0;
       }
-      sycl::group_barrier(item.get_group());
+      barrier<one_work_item>(item);
     }
-    return sycl::reduce_over_group(item.get_group(), rotations, sycl::maximum<int>()) == 0;
+    return reduce_over<one_work_item>(item.get_group(), rotations, sycl::maximum<int>()) == 0;
   }
 
   /// Makes columns p < q orthogonal, the longer one first. Returns whether anything had to be done.
@@ -227,7 +230,7 @@ struct svd_jacobi {
       });
       if (item.get_sub_group().leader()) memory[layout.values() + j] = length;
     }
-    sycl::group_barrier(item.get_group());
+    barrier<one_work_item>(item);
   }
 
   /// Column j of u becomes a unit vector orthogonal to those before it and to all that a determines: what is left of
@@ -248,17 +251,17 @@ struct svd_jacobi {
       }
       sums[r] = total;
     }
-    sycl::group_barrier(item.get_group());
+    barrier<one_work_item>(item);
     std::int64_t axis = 0;
     for (std::int64_t r = 1; r < m; ++r) axis = sums[r] < sums[axis] ? r : axis;
     for (std::int64_t r = id(item); r < rows; r += items(item)) x[r] = T(r == axis);
-    sycl::group_barrier(item.get_group());
+    barrier<one_work_item>(item);
     for (int pass = 0; pass < 3; ++pass) {
       for (std::int64_t k = team(item); k < columns; k += teams(item)) {
         const T product = is_there(k) ? dot(item, column_of_a(memory, k), x) : T(0);
         if (item.get_sub_group().leader()) coefficients[k] = product;
       }
-      sycl::group_barrier(item.get_group());
+      barrier<one_work_item>(item);
       for (std::int64_t r = id(item); r < m; r += items(item)) {
         T element = x[r];
         for (std::int64_t k = 0; k < columns; ++k) {
@@ -266,11 +269,11 @@ struct svd_jacobi {
         }
         x[r] = element;
       }
-      sycl::group_barrier(item.get_group());
+      barrier<one_work_item>(item);
       const T length = root(dot(item, x, x));
-      sycl::group_barrier(item.get_group());
+      barrier<one_work_item>(item);
       for (std::int64_t r = id(item); r < m; r += items(item)) x[r] /= length;
-      sycl::group_barrier(item.get_group());
+      barrier<one_work_item>(item);
     }
   }
 

@@ -33,6 +33,7 @@ TEST(properties, are_plausible_and_asked_once) {
     EXPECT_FALSE(found.sub_group_sizes.empty());
     EXPECT_GT(found.compute_units, 0);
     EXPECT_GT(found.local_memory_bytes, 0);
+    EXPECT_LE(found.local_memory_bytes, std::int64_t{1} << 30);  // loops count up to it
     EXPECT_GT(found.max_allocation_bytes, 0);
     EXPECT_GE(found.global_memory_bytes, found.max_allocation_bytes);
     EXPECT_EQ(&properties(device), &found);

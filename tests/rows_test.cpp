@@ -234,8 +234,9 @@ TEST_P(rows_test, reductions_agree_with_f64) {
 TEST_P(rows_test, reductions_go_down_columns_too) {
   for (const team_shape shape : {team_shape::vector, team_shape::scalar, team_shape::group_32, team_shape::group_256}) {
     detail::force_team_shape(shape);
-    for (const auto& [rows, columns] : {std::pair{1, 1}, std::pair{5, 7}, std::pair{300, 16}, std::pair{3, 128},
-                                        std::pair{40, 300}, std::pair{0, 5}, std::pair{5, 0}}) {
+    for (const auto& extent : {std::pair{1, 1}, std::pair{5, 7}, std::pair{300, 16}, std::pair{3, 128},
+                               std::pair{40, 300}, std::pair{0, 5}, std::pair{5, 0}}) {
+      const int rows = extent.first, columns = extent.second;  // not every compiler lets a lambda have bindings
       const std::int64_t batch = 2, stride = columns + 3;
       const std::vector<float> host = random_numbers<float>(batch * rows * stride + 1, 19);
       tensor<float> x(queue_, {batch * rows * stride + 1}, host), out(queue_, {batch, columns});

@@ -70,6 +70,9 @@ device_properties ask(const sycl::device& device) {
   result.compute_units = device.get_info<info::max_compute_units>();
   result.max_work_group_size = static_cast<std::int64_t>(device.get_info<info::max_work_group_size>());
   result.local_memory_bytes = signed_bytes(device.get_info<info::local_mem_size>());
+  if (result.local_memory_bytes > std::int64_t{1} << 30) {  // a CPU that names no limit: what its caches keep
+    result.local_memory_bytes = std::int64_t{256} << 10;
+  }
   result.global_memory_bytes = signed_bytes(device.get_info<info::global_mem_size>());
   result.max_allocation_bytes = signed_bytes(device.get_info<info::max_mem_alloc_size>());
   return result;

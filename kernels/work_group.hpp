@@ -1,0 +1,28 @@
+/// Barriers and reductions of kernels whose work-group is one work-item on CPUs, and several elsewhere. One that is
+/// alone waits for nobody, and compilers that cut a kernel at its barriers have nothing to cut.
+#pragma once
+
+#include <sycl/sycl.hpp>
+
+namespace nullscope::kernels {
+
+/// All work-items of the group meet here.
+///
+/// In a loop there must be one that every turn passes, outside of branches and inner loops, if there are any in those:
+/// AdaptiveCpp (24.10) on a CPU otherwise takes what the loop computed in its last turn for this one.
+template <bool OneWorkItem>
+void barrier([[maybe_unused]] const sycl::nd_item<1>& item) {
+  if constexpr (!OneWorkItem) sycl::group_barrier(item.get_group());
+}
+
+/// `operation` over the x of all work-items of a group or sub-group.
+template <bool OneWorkItem, class Group, class Number, class Operation>
+Number reduce_over([[maybe_unused]] const Group& group, Number x, [[maybe_unused]] Operation operation) {
+  if constexpr (OneWorkItem) {
+    return x;
+  } else {
+    return sycl::reduce_over_group(group, x, operation);
+  }
+}
+
+}  // namespace nullscope::kernels
