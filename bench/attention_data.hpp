@@ -42,7 +42,7 @@ struct attention_data {
     return contiguous(x.data(), std::int64_t{1}, attention_heads, tokens, attention_width);
   }
   view<float, 3> sums() { return contiguous(log_sum_exp.data(), std::int64_t{1}, attention_heads, tokens); }
-  std::span<std::byte> memory() { return {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}; }
+  std::span<std::byte> memory() { return scratchpad.span(); }
 
   sycl::event forward() {
     return attention<In, float>(queue, heads(q), heads(k), heads(v), result(out), {sums(), {}}, memory());

@@ -28,10 +28,9 @@ sycl::event run_weights(weights_data& d) {
 }
 
 void run_received(weights_data& d) {
-  attention_received<float, float>(
-      d.queue, d.heads(d.q), d.heads(d.k), d.sums(),
-      contiguous(d.received.data(), std::int64_t{1}, attention_heads, d.tokens),
-      {d.received_scratchpad.data(), static_cast<std::size_t>(d.received_scratchpad.size())})
+  attention_received<float, float>(d.queue, d.heads(d.q), d.heads(d.k), d.sums(),
+                                   contiguous(d.received.data(), std::int64_t{1}, attention_heads, d.tokens),
+                                   d.received_scratchpad.span())
       .wait();
 }
 

@@ -55,9 +55,7 @@ void run_factors(effective_data& d, bool with_received) {
     results.received_raw = contiguous(d.received.data(), d.count, d.tokens);
     results.received_effective = contiguous(d.received.data() + d.count * d.tokens, d.count, d.tokens);
   }
-  effective_attention<float>(d.queue, d.operands(), results,
-                             {d.scratchpad.data(), static_cast<std::size_t>(d.scratchpad.size())})
-      .wait();
+  effective_attention<float>(d.queue, d.operands(), results, d.scratchpad.span()).wait();
 }
 
 /// Sums of x, y, x^2, y^2 and x y over all entries, in double.

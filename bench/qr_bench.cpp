@@ -37,7 +37,7 @@ struct qr_data {
 template <class T>
 void run_sycl(qr_data<T>& d) {
   qr(d.queue, d.a.template as<3>(), d.with_q ? d.q.template as<3>() : view<T, 3>{}, d.r.template as<3>(),
-     {d.scratchpad.data(), static_cast<std::size_t>(d.scratchpad.size())})
+     d.scratchpad.span())
       .wait();
 }
 

@@ -59,7 +59,7 @@ struct heads_data {
 
 void run_sycl(heads_data& d) {
   range_basis(d.queue, d.v.as<3>(), d.h.as<3>(), d.u.as<3>(), d.s.as<2>(), d.rank.as<1>(), d.status.as<1>(),
-              {d.scratchpad.data(), static_cast<std::size_t>(d.scratchpad.size())})
+              d.scratchpad.span())
       .wait();
 }
 

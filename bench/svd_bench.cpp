@@ -42,7 +42,7 @@ struct svd_data {
 
   void run() {
     svd<T>(queue, std::as_const(a).template as<3>(), s.template as<2>(), u.template as<3>(), vt.template as<3>(),
-           status.as<1>(), sweeps.as<1>(), {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, options)
+           status.as<1>(), sweeps.as<1>(), scratchpad.span(), options)
         .wait();
   }
 

@@ -331,7 +331,7 @@ TEST_P(attention_backward_test, refuses_shapes_that_do_not_fit_and_small_scratch
   view<float, 4> overlapping = x.as<4>();
   overlapping.stride[1] = 0;
   EXPECT_NE(message(x.as<4>(), overlapping, enough).find("strides that overlap"), std::string::npos);
-  EXPECT_NE(message(x.as<4>(), x.as<4>(), enough.first(100)).find("scratchpad holds 100 elements"), std::string::npos);
+  EXPECT_NE(message(x.as<4>(), x.as<4>(), enough.first(100)).find("scratchpad holds 100 bytes"), std::string::npos);
 }
 
 }  // namespace

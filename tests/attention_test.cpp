@@ -105,8 +105,8 @@ class attention_test : public testing::TestWithParam<attention_layout> {
     tensor<std::byte> scratchpad(
         queue_, {attention_scratchpad_size<In>(queue_, k_device.template as<4>(), v_device.template as<4>())});
     attention<In, T>(queue_, q_device.template as<4>(), k_device.template as<4>(), v_device.template as<4>(),
-                     out.template as<4>(), {log_sum_exp.template as<3>(), squares.template as<3>()},
-                     {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, options)
+                     out.template as<4>(), {log_sum_exp.template as<3>(), squares.template as<3>()}, scratchpad.span(),
+                     options)
         .wait_and_throw();
     const auto expected = plain_attention<double>(c, q, k, v);
     const bool is_rounded = std::is_same_v<In, bfloat16> && std::get<1>(GetParam()) == detail::attention_lanes::tiles;
@@ -131,8 +131,7 @@ class attention_tiles_test : public attention_test {
                          const attention_options& options = {}) {
     tensor<float> out(queue_, {q.shape()[0], q.shape()[1], q.shape()[2], v.shape()[3]});
     tensor<std::byte> scratchpad(queue_, {attention_scratchpad_size<bfloat16>(queue_, k.as<4>(), v.as<4>())});
-    attention<bfloat16, float>(queue_, q.as<4>(), k.as<4>(), v.as<4>(), out.as<4>(), {},
-                               {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, options)
+    attention<bfloat16, float>(queue_, q.as<4>(), k.as<4>(), v.as<4>(), out.as<4>(), {}, scratchpad.span(), options)
         .wait_and_throw();
     return out.to_host();
   }
@@ -199,9 +198,7 @@ TEST_P(attention_tiles_test, takes_any_strides) {
   const view<float, 4> strided_out{
       out.data(), {batch, heads, tokens, d}, {heads * tokens, tokens, 1, batch * heads * tokens}};
   tensor<std::byte> scratchpad(queue_, {attention_scratchpad_size<bfloat16>(queue_, strided, strided)});
-  attention<bfloat16, float>(queue_, strided, strided, strided, strided_out, {},
-                             {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())})
-      .wait_and_throw();
+  attention<bfloat16, float>(queue_, strided, strided, strided, strided_out, {}, scratchpad.span()).wait_and_throw();
   const std::vector<float> expected = run(x, x, x), got = out.to_host();
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(expected.size()); ++i) {
     ASSERT_EQ(got[static_cast<std::size_t>(i % d * batch * heads * tokens + i / d)],
@@ -252,8 +249,7 @@ class attention_special : public attention_test {
     tensor<std::byte> scratchpad(queue_,
                                  {attention_scratchpad_size<float>(queue_, k_device.as<4>(), v_device.as<4>())});
     attention<float, float>(queue_, q_device.as<4>(), k_device.as<4>(), v_device.as<4>(), out.as<4>(),
-                            {log_sum_exp.as<3>(), {}}, {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())},
-                            options)
+                            {log_sum_exp.as<3>(), {}}, scratchpad.span(), options)
         .wait_and_throw();
     return {out.to_host(), log_sum_exp.to_host()};
   }
@@ -296,9 +292,7 @@ TEST_P(attention_special, takes_heads_that_are_interleaved_with_tokens) {
   const view<const float, 4> by_heads{x_device.data(), {1, heads, tokens, d}, {0, d, heads * d, 1}};
   const view<float, 4> out_by_heads{out.data(), {1, heads, tokens, d}, {0, d, heads * d, 1}};
   tensor<std::byte> scratchpad(queue_, {attention_scratchpad_size<float>(queue_, by_heads, by_heads)});
-  attention<float, float>(queue_, by_heads, by_heads, by_heads, out_by_heads, {},
-                          {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())})
-      .wait_and_throw();
+  attention<float, float>(queue_, by_heads, by_heads, by_heads, out_by_heads, {}, scratchpad.span()).wait_and_throw();
   for (std::int64_t h = 0; h < heads; ++h) {
     std::vector<float> head;
     for (std::int64_t i = 0; i < tokens * d; ++i) {
@@ -314,7 +308,7 @@ TEST_P(attention_special, takes_heads_that_are_interleaved_with_tokens) {
 TEST_P(attention_special, refuses_shapes_that_do_not_fit_and_small_scratchpads) {
   tensor<float> x(queue_, {1, 2, 4, 8}), narrow(queue_, {1, 2, 4, 7}), out(queue_, {1, 2, 4, 8});
   tensor<std::byte> scratchpad(queue_, {attention_scratchpad_size<float>(queue_, x.as<4>(), x.as<4>())});
-  const std::span<std::byte> enough{scratchpad.data(), static_cast<std::size_t>(scratchpad.size())};
+  const std::span<std::byte> enough = scratchpad.span();
   const auto message = [&](view<const float, 4> q, view<const float, 4> k, std::span<std::byte> memory) {
     return message_of<invalid_argument>(
         [&] { attention<float, float>(queue_, q, k, x.as<4>(), out.as<4>(), {}, memory); });
@@ -323,7 +317,7 @@ TEST_P(attention_special, refuses_shapes_that_do_not_fit_and_small_scratchpads) 
       message(narrow.as<4>(), x.as<4>(), enough),
       "attention: dimension 3 of q (1, 2, 4, 7) with strides (56, 28, 7, 1) differs from dimension 3 of k (1, 2, 4, "
       "8) with strides (64, 32, 8, 1)");
-  EXPECT_NE(message(x.as<4>(), x.as<4>(), enough.first(100)).find("scratchpad holds 100 elements"), std::string::npos);
+  EXPECT_NE(message(x.as<4>(), x.as<4>(), enough.first(100)).find("scratchpad holds 100 bytes"), std::string::npos);
 }
 
 }  // namespace

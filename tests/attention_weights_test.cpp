@@ -144,7 +144,7 @@ class attention_weights_test : public testing::TestWithParam<attention_layout> {
     const auto q = std::as_const(data.q).template as<4>(), k = std::as_const(data.k).template as<4>();
     tensor<std::byte> scratchpad(queue_, {attention_received_scratchpad_size<In>(queue_, q, k)});
     attention_received<In, T>(queue_, q, k, std::as_const(data.log_sum_exp).template as<3>(), out.template as<3>(),
-                              {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, data.options)
+                              scratchpad.span(), data.options)
         .wait_and_throw();
     return out.to_host();
   }
@@ -192,7 +192,7 @@ TEST_P(attention_weights_test, rows_sum_to_one_with_what_attention_gave) {
   tensor<std::byte> scratchpad(queue_, {attention_scratchpad_size<float>(queue_, q.as<4>(), q.as<4>())});
   const attention_options options{.scale = 3};
   attention<float, float>(queue_, q.as<4>(), q.as<4>(), q.as<4>(), out.as<4>(), {log_sum_exp.as<3>(), {}},
-                          {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, options);
+                          scratchpad.span(), options);
   attention_weights<float>(queue_, q.as<4>(), q.as<4>(), log_sum_exp.as<3>(), weights.as<4>(), 0, 0, options)
       .wait_and_throw();
   const std::vector<float> weight = weights.to_host();
@@ -266,9 +266,9 @@ TEST_P(attention_weights_test, refuses_what_does_not_fit) {
         [&] { attention_received<float, float>(queue_, q.as<4>(), k.as<4>(), sums.as<3>(), result, memory); });
   };
   tensor<std::byte> scratchpad(queue_, {attention_received_scratchpad_size<float>(queue_, q.as<4>(), k.as<4>())});
-  const std::span<std::byte> enough{scratchpad.data(), static_cast<std::size_t>(scratchpad.size())};
+  const std::span<std::byte> enough = scratchpad.span();
   EXPECT_NE(message(few.as<3>(), enough).find("dimension 2 of k (1, 2, 6, 8)"), std::string::npos);
-  EXPECT_NE(message(received.as<3>(), enough.first(64)).find("scratchpad holds 64 elements"), std::string::npos);
+  EXPECT_NE(message(received.as<3>(), enough.first(64)).find("scratchpad holds 64 bytes"), std::string::npos);
 }
 
 }  // namespace

@@ -168,7 +168,7 @@ TEST_P(effective_attention_test, gives_dense_parts_and_tiles_of_them) {
   tensor<float> beyond(queue_, {2, 7, 20});
   EXPECT_NE(message_of<invalid_argument>([&] {
               attention_part<float>(queue_, attention_matrix::raw, factors, 31, 3, beyond.as<3>(), options);
-            }).find("at (31, 3) goes beyond the matrix of 37 queries and 37 keys"),
+            }).find("from query 31 and key 3 on goes beyond 37 queries and 37 keys"),
             std::string::npos);
 }
 
@@ -257,9 +257,7 @@ TEST_P(effective_attention_test, waits_for_its_dependencies) {
     tensor<float> slow(queue, {1 << 24});
     const sycl::event busy = queue.fill(slow.data(), 1.0f, static_cast<std::size_t>(slow.size()));
     const sycl::event ready = queue.memcpy(q.data(), source.data(), bytes, busy);
-    effective_attention<float>(queue, heads, results, {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())},
-                               {}, {ready})
-        .wait_and_throw();
+    effective_attention<float>(queue, heads, results, scratchpad.span(), {}, {ready}).wait_and_throw();
     ASSERT_EQ(p.to_host(), expected.p.to_host());
   }
 }
@@ -286,6 +284,34 @@ TEST_P(effective_attention_test, refuses_shapes_that_do_not_fit) {
               effective_attention<float>(queue_, tensor<float>(queue_, {2, 3}), k, v);
             }).find("q [2, 3] should be [batch, heads, S, d] or [heads, S, d]"),
             std::string::npos);
+  EXPECT_EQ(message([&] {
+              effective_attention<float>(queue_, q, k, v, tensor<float>(queue_, {3, 6}));
+            }),
+            "effective_attention: h [3, 6] should be [heads, d_v, d]");
+  EXPECT_NE(message([&] {
+              effective_attention<float>(queue_, q, k, v, tensor<float>(queue_, {2, 3, 0}));  // no T = v by mistake
+            }).find("or h has no columns"),
+            std::string::npos);
+  const tensor<float> wide(queue_, {1, 600, 513});
+  EXPECT_NE(message([&] {
+              effective_attention<float>(queue_, wide, wide, tensor<float>(queue_, {1, 600, 3}));
+            }).find("effective_attention: q (1, 600, 513) with strides (307800, 513, 1) has heads of more than 512"),
+            std::string::npos);
+  EXPECT_NE(message([&] {
+              const tensor<float> narrow(queue_, {1, 600, 4});
+              effective_attention<float>(queue_, narrow, narrow, wide);
+            }).find("and h give a basis of 513 columns, more than 512"),
+            std::string::npos);
+}
+
+TEST_P(effective_attention_test, the_size_of_the_scratchpad_needs_no_memory) {
+  const tensor<float> q(queue_, {2, 40, 8}), v(queue_, {2, 40, 16}), h(queue_, {2, 16, 300});
+  attention_heads<float> heads{q.as<3>(), q.as<3>(), v.as<3>(), h.as<3>()};
+  const std::int64_t bytes = effective_attention_scratchpad_size<float>(queue_, heads);
+  for (view<const float, 3>* x : {&heads.q, &heads.k, &heads.v, &heads.h}) x->data = nullptr;
+  EXPECT_EQ(effective_attention_scratchpad_size<float>(queue_, heads), bytes);
+  heads.h = {};  // T = v
+  EXPECT_LT(effective_attention_scratchpad_size<float>(queue_, heads), bytes);
 }
 
 }  // namespace

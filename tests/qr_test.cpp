@@ -53,8 +53,8 @@ factors<T> run(sycl::queue& queue, const detail::qr_choices& choices, const shap
   tensor<T> q(queue, s.q(), std::vector<T>(static_cast<std::size_t>(s.batch * s.rows * s.steps()), T(7)));
   tensor<T> r(queue, s.r(), std::vector<T>(static_cast<std::size_t>(s.batch * s.steps() * s.columns), T(7)));
   const std::int64_t size = detail::qr_scratchpad_size<T>(queue, choices, s.batch, s.rows, s.columns, true);
-  tensor<T> scratchpad(queue, {size},
-                       std::vector<T>(static_cast<std::size_t>(size), std::numeric_limits<T>::quiet_NaN()));
+  const std::vector<std::byte> not_numbers(static_cast<std::size_t>(size), std::byte{0xff});  // NaN in every type
+  tensor<std::byte> scratchpad(queue, {size}, not_numbers);
   detail::qr<T>(queue, choices, from.template as<3>(), q.template as<3>(), r.template as<3>(), scratchpad.data(), {})
       .wait();
   return {q.to_host(), r.to_host()};
@@ -288,7 +288,7 @@ TEST_P(qr_test, gives_r_alone_and_one_matrix_for_the_whole_batch) {
     const factors<float> expected = run<float>(queue_, choices, s, twice);
     tensor<float> r(queue_, s.r());
     const std::int64_t size = detail::qr_scratchpad_size<float>(queue_, choices, 2, 600, 12, false);
-    tensor<float> scratchpad(queue_, {size});
+    tensor<std::byte> scratchpad(queue_, {size});
     detail::qr<float>(queue_, choices, repeated, {}, r.as<3>(), scratchpad.data(), {}).wait();
     EXPECT_EQ(r.to_host(), expected.r) << text(choices);
   }
@@ -351,9 +351,9 @@ TEST_P(qr_test, refuses_what_it_cannot_take) {
             "qr: a (2, -6, 4) with strides (-24, 4, 1) has a negative stride");
   const std::int64_t size = qr_scratchpad_size<float>(queue_, 2, 6, 4);
   EXPECT_EQ(message(a.as<3>(), q.as<3>(), r.as<3>(), work.first(static_cast<std::size_t>(size - 1))),
-            fmt::format("qr: the scratchpad holds {} elements, {} are needed", size - 1, size));
+            fmt::format("qr: the scratchpad holds {} bytes, {} are needed", size - 1, size));
   EXPECT_EQ(message_of<invalid_argument>([&] { qr_scratchpad_size<float>(queue_, 2, -1, 4); }),
-            "qr_scratchpad_size: a (2, -1, 4) has a negative extent");
+            "qr_scratchpad_size: extents (2, -1, 4) must not be negative");
 }
 
 }  // namespace

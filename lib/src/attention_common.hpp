@@ -1,4 +1,4 @@
-/// What the functions of attention share on the host: checks, the layout of the scratchpad, panels.
+/// What the functions of attention share on the host: checks, panels.
 #pragma once
 
 #include <cmath>
@@ -12,15 +12,29 @@
 #include "attention_shapes.hpp"
 #include "checks.hpp"
 #include "pack_panels.hpp"
+#include "scratchpad.hpp"
 #include "team_shape.hpp"
 
 namespace nullscope::detail {
 
 constexpr std::int64_t largest_head = 512;
 
-template <class T>
-void check_head_size(std::string_view function, std::string_view operand, const view<T, 4>& x) {
-  if (x.extent[3] > largest_head) check::fail(function, operand, x, "has heads of more than 512");
+template <class T, int Rank>
+void check_head_size(std::string_view function, std::string_view operand, const view<T, Rank>& x) {
+  if (x.extent[Rank - 1] > largest_head) check::fail(function, operand, x, "has heads of more than 512");
+}
+
+/// out (..., rows, columns) is a tile of matrices of queries x keys. Compared so that nothing overflows.
+template <class T, int Rank>
+void check_tile(std::string_view function, const view<T, Rank>& out, std::int64_t first_query, std::int64_t first_key,
+                std::int64_t queries, std::int64_t keys) {
+  const auto is_within = [](std::int64_t first, std::int64_t count, std::int64_t all) {
+    return first >= 0 && first <= all && count <= all - first;
+  };
+  if (is_within(first_query, out.extent[Rank - 2], queries) && is_within(first_key, out.extent[Rank - 1], keys)) return;
+  check::fail(function, "out", out,
+              fmt::format("from query {} and key {} on goes beyond {} queries and {} keys", first_query, first_key,
+                          queries, keys));
 }
 
 /// q (batch, heads, queries, dk) and k (batch, heads, keys, dk).
@@ -66,30 +80,6 @@ auto with_attention_shape(const sycl::queue& queue, Call call) {
   }
   return call.template operator()<attention_work_items>();
 }
-
-/// Cuts a scratchpad into parts; with no memory behind it, it measures what they need.
-class scratchpad_parts {
- public:
-  static constexpr std::int64_t alignment = 64;  // bytes, of each part
-
-  explicit scratchpad_parts(std::byte* memory = nullptr) : memory_(memory) {
-    first_ = static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(memory) & (alignment - 1));
-  }
-
-  template <class T>
-  T* take(std::int64_t count) {
-    const std::int64_t begin = used_;
-    used_ += ceil_div(count * static_cast<std::int64_t>(sizeof(T)), alignment) * alignment;
-    return memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + first_ + begin);
-  }
-
-  /// Of all parts so far, wherever the scratchpad begins.
-  std::int64_t bytes() const { return used_ + alignment; }
-
- private:
-  std::byte* memory_;
-  std::int64_t first_, used_ = 0;
-};
 
 /// Numbers that x (batch, heads, rows, columns) takes in panels of `panel_columns`.
 template <class In>

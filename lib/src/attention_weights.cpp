@@ -19,14 +19,7 @@ void validate_weights(const sycl::queue& queue, const view<const T, 4>& q, const
   detail::check_rows(name, "log_sum_exp", log_sum_exp, q);
   check::output(name, "out", out);
   for (int d : {0, 1}) check::same_extent(name, "q", q, d, "out", out, d);
-  const std::int64_t queries = q.extent[2], keys = k.extent[2];
-  // Compared so that nothing overflows.
-  if (first_query < 0 || first_key < 0 || first_query > queries || first_key > keys ||
-      out.extent[2] > queries - first_query || out.extent[3] > keys - first_key) {
-    check::fail(name, "out", out,
-                fmt::format("from query {} and key {} on goes beyond {} queries and {} keys", first_query, first_key,
-                            queries, keys));
-  }
+  detail::check_tile(name, out, first_query, first_key, q.extent[2], k.extent[2]);
   detail::check_lengths(name, options, q);
 }
 

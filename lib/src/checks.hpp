@@ -6,7 +6,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/view.hpp>
@@ -71,12 +73,17 @@ void same_shape(std::string_view function, std::string_view name_a, const view<A
   for (int d = 0; d < Rank; ++d) same_extent(function, name_a, a, d, name_b, b, d);
 }
 
+/// What a `_scratchpad_size` function is told.
+inline void not_negative(std::string_view function, std::initializer_list<std::int64_t> extents) {
+  if (std::all_of(extents.begin(), extents.end(), [](std::int64_t extent) { return extent >= 0; })) return;
+  throw invalid_argument(fmt::format("{}: extents ({}) must not be negative", function, fmt::join(extents, ", ")));
+}
+
 /// The caller's scratchpad is as large as the function's `_scratchpad_size` says.
-template <class T>
-void scratchpad(std::string_view function, std::span<T> given, std::int64_t needed) {
+inline void scratchpad(std::string_view function, std::span<const std::byte> given, std::int64_t needed) {
   if (std::cmp_greater_equal(given.size(), needed) && (needed == 0 || given.data() != nullptr)) return;
   throw invalid_argument(
-      fmt::format("{}: the scratchpad holds {} elements, {} are needed", function, given.size(), needed));
+      fmt::format("{}: the scratchpad holds {} bytes, {} are needed", function, given.size(), needed));
 }
 
 /// The device computes in T.

@@ -6,10 +6,11 @@
 #include <nullscope/gemm.hpp>
 #include <nullscope/launch.hpp>
 
+#include "attention_common.hpp"
 #include "block_sums.hpp"
 #include "checks.hpp"
 #include "effective_summary.hpp"
-#include "null_space_memory.hpp"
+#include "scratchpad.hpp"
 #include "team_shape.hpp"
 
 namespace nullscope {
@@ -21,6 +22,12 @@ constexpr const char* name = "effective_attention";
 template <class T>
 view<T, 4> as_batch(const view<T, 3>& x) {
   return detail::with_rank<4>(x);
+}
+
+/// (heads, rows) as a column of each head: (heads, rows, 1).
+template <class T>
+view<T, 3> as_column(const view<T, 2>& x) {
+  return {x.data, {x.extent[0], x.extent[1], 1}, {x.stride[0], x.stride[1], 1}};
 }
 
 template <class T>
@@ -41,8 +48,9 @@ struct effective_memory {
 template <class T>
 std::int64_t range_bytes(const sycl::queue& queue, const attention_heads<T>& heads) {
   const view<const T, 3>&v = heads.v, &h = heads.h;
-  return h.data == nullptr ? range_basis_scratchpad_size<T>(queue, v.extent[0], v.extent[1], v.extent[2])
-                           : range_basis_scratchpad_size<T>(queue, v.extent[0], v.extent[1], v.extent[2], h.extent[2]);
+  return heads.has_projection()
+             ? range_basis_scratchpad_size<T>(queue, v.extent[0], v.extent[1], v.extent[2], h.extent[2])
+             : range_basis_scratchpad_size<T>(queue, v.extent[0], v.extent[1], v.extent[2]);
 }
 
 template <class T>
@@ -50,17 +58,17 @@ effective_memory<T> cut(const sycl::queue& queue, std::byte* memory, const atten
   const std::int64_t count = heads.q.extent[0], queries = heads.q.extent[1], keys = heads.k.extent[1];
   const std::int64_t columns = heads.basis_columns();
   const view<const T, 3> basis = contiguous<const T>(nullptr, count, keys, columns);
-  detail::scratch_cutter cutter(memory);
+  detail::scratchpad_parts parts(memory);
   effective_memory<T> result{};
-  result.row_squares = cutter.array<T>(count, queries);
-  result.p_sums = cutter.array<T>(count, block_count<T>(queries), 2, columns);
-  result.u_sums = cutter.array<T>(count, block_count<T>(keys), 2, columns);
-  result.square_sums = cutter.array<T>(count, block_count<T>(queries), 2, 1);
-  result.p_columns = cutter.array<T>(count, columns);
-  result.work = cutter.bytes(
+  result.row_squares = parts.take_array<T>(count, queries);
+  result.p_sums = parts.take_array<T>(count, block_count<T>(queries), 2, columns);
+  result.u_sums = parts.take_array<T>(count, block_count<T>(keys), 2, columns);
+  result.square_sums = parts.take_array<T>(count, block_count<T>(queries), 2, 1);
+  result.p_columns = parts.take_array<T>(count, columns);
+  result.work = parts.take_bytes(
       std::max({range_bytes(queue, heads), attention_scratchpad_size<T>(queue, as_batch(heads.k), as_batch(basis)),
                 attention_received_scratchpad_size<T>(queue, as_batch(heads.q), as_batch(heads.k))}));
-  result.bytes = cutter.used();
+  result.bytes = parts.bytes();
   return result;
 }
 
@@ -74,13 +82,19 @@ void check_heads(const sycl::queue& queue, const attention_heads<T>& heads) {
   check::same_extent(name, "q", heads.q, 0, "v", heads.v, 0);
   check::same_extent(name, "q", heads.q, 2, "k", heads.k, 2);
   check::same_extent(name, "k", heads.k, 1, "v", heads.v, 1);
-  if (heads.h.data != nullptr) {
+  if (heads.has_projection()) {
     check::input(name, "h", heads.h);
     check::same_extent(name, "q", heads.q, 0, "h", heads.h, 0);
     check::same_extent(name, "v", heads.v, 2, "h", heads.h, 1);
   }
   if (heads.k.extent[1] == 0) check::fail(name, "k", heads.k, "has no keys");
   if (heads.basis_columns() == 0) check::fail(name, "v", heads.v, "or h has no columns");
+  detail::check_head_size(name, "q", heads.q);
+  if (heads.basis_columns() > detail::largest_head) {
+    check::fail(
+        name, "v", heads.v,
+        fmt::format("and h give a basis of {} columns, more than {}", heads.basis_columns(), detail::largest_head));
+  }
 }
 
 template <class T>
@@ -161,10 +175,10 @@ sycl::event effective_attention(sycl::queue& queue, const attention_heads<T>& he
   if (heads.q.extent[0] == 0) return join(queue, dependencies);
   const effective_memory<T> memory = cut<T>(queue, scratchpad.data(), heads);
 
-  sycl::event event = heads.h.data == nullptr
-                          ? range_basis<T>(queue, heads.v, results.u, results.s, results.rank, results.status,
+  sycl::event event = heads.has_projection()
+                          ? range_basis<T>(queue, heads.v, heads.h, results.u, results.s, results.rank, results.status,
                                            memory.work, options.tolerance, dependencies)
-                          : range_basis<T>(queue, heads.v, heads.h, results.u, results.s, results.rank, results.status,
+                          : range_basis<T>(queue, heads.v, results.u, results.s, results.rank, results.status,
                                            memory.work, options.tolerance, dependencies);
   const view<const T, 3> u = results.u, p = results.p;
   const attention_row_results<T> rows{detail::with_rank<3>(results.log_sum_exp),
@@ -178,9 +192,7 @@ sycl::event effective_attention(sycl::queue& queue, const attention_heads<T>& he
   }
   if (results.summary.data == nullptr && results.received_effective.data == nullptr) return event;
 
-  const view<const T, 2>& squares = memory.row_squares;
-  const view<const T, 3> square_column{
-      squares.data, {squares.extent[0], squares.extent[1], 1}, {squares.stride[0], squares.stride[1], 1}};
+  const view<const T, 3> square_column = as_column(memory.row_squares);
   const std::vector<sycl::event> added{add_blocks(queue, p, memory.p_sums, event),
                                        add_blocks(queue, u, memory.u_sums, event),
                                        add_blocks(queue, square_column, memory.square_sums, event)};
@@ -189,9 +201,6 @@ sycl::event effective_attention(sycl::queue& queue, const attention_heads<T>& he
               : summarise<T, T>(queue, heads, memory, results, options.causal, added);
   if (results.received_effective.data == nullptr) return event;
   // u (heads, keys, k) times (1^T P)^T (heads, k, 1)
-  const auto as_column = []<class Element>(const view<Element, 2>& x) {
-    return view<Element, 3>{x.data, {x.extent[0], x.extent[1], 1}, {x.stride[0], x.stride[1], 1}};
-  };
   return gemm(queue, T(1), u, view<const T, 3>(as_column(memory.p_columns)), T(0),
               as_column(results.received_effective), {event});
 }
@@ -210,12 +219,7 @@ sycl::event attention_part(sycl::queue& queue, attention_matrix matrix, const at
   for (int d : {0, 1}) check::same_extent(function, "p", p, d, "q", q, d);
   for (int d : {0, 1}) check::same_extent(function, "u", u, d, "k", k, d);
   check::same_extent(function, "p", p, 2, "u", u, 2);
-  if (first_query < 0 || first_query + out.extent[1] > q.extent[1] || first_key < 0 ||
-      first_key + out.extent[2] > k.extent[1]) {
-    check::fail(function, "out", out,
-                fmt::format("at ({}, {}) goes beyond the matrix of {} queries and {} keys", first_query, first_key,
-                            q.extent[1], k.extent[1]));
-  }
+  detail::check_tile(function, out, first_query, first_key, q.extent[1], k.extent[1]);
   if (out.empty()) return join(queue, dependencies);
   sycl::event event = join(queue, dependencies);
   if (matrix != attention_matrix::effective) {

@@ -1,9 +1,7 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
+#include <algorithm>
 #include <nullscope/effective_attention.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/svd.hpp>
+
+#include "batches.hpp"
 
 namespace nullscope {
 namespace {
@@ -27,6 +25,14 @@ view<const T, 4> as_batch(const char* operand, const tensor<T>& x) {
   return {one.data,
           {1, one.extent[0], one.extent[1], one.extent[2]},
           {one.size(), one.stride[0], one.stride[1], one.stride[2]}};
+}
+
+/// h (heads, dv, d), or an empty view for tensor<T>{}.
+template <class T>
+view<const T, 3> as_projection(const tensor<T>& h) {
+  if (h.shape() == tensor<T>().shape()) return {};
+  if (h.shape().size() == 3) return h.template as<3>();
+  throw invalid_argument(fmt::format("{}: {} should be [heads, d_v, d]", name, describe("h", h)));
 }
 
 /// One sequence of a batch, its first `length` tokens: (heads, length, columns).
@@ -93,10 +99,19 @@ effective_attention_tensors<T> effective_attention(sycl::queue& queue, const ten
     throw invalid_argument(fmt::format("{}: {} and {} differ in their tokens, and lengths were given", name,
                                        describe("q", q), describe("k", k)));
   }
-  const view<const T, 3> projection = h.size() == 0 ? view<const T, 3>{} : h.template as<3>();
+  const view<const T, 3> projection = as_projection(h);
+  const auto sequence_of = [&](std::int64_t b) -> attention_heads<T> {
+    const std::int64_t length = lengths.empty() ? tokens : lengths[static_cast<std::size_t>(b)];
+    return {tokens_of(queries, b, lengths.empty() ? queries.extent[2] : length), tokens_of(keys, b, length),
+            tokens_of(values, b, length), projection};
+  };
   const attention_heads<T> largest{tokens_of(queries, 0, queries.extent[2]), tokens_of(keys, 0, tokens),
                                    tokens_of(values, 0, tokens), projection};
   const std::int64_t columns = largest.basis_columns();
+  std::int64_t scratchpad_bytes = 0;  // shorter sequences may take another way, which needs more
+  for (std::int64_t b = 0; b < batch; ++b) {
+    scratchpad_bytes = std::max(scratchpad_bytes, effective_attention_scratchpad_size<T>(queue, sequence_of(b)));
+  }
 
   effective_attention_tensors<T> result;
   result.p = zeros<T>(queue, {batch, heads, queries.extent[2], columns}, has_batch);
@@ -108,14 +123,11 @@ effective_attention_tensors<T> effective_attention(sycl::queue& queue, const ten
   tensor<std::int64_t> rank(queue, {batch, heads});
   tensor<std::int32_t> status(queue, {batch, heads});
   tensor<effective_attention_summary<T>> summary(queue, {batch, heads});
-  tensor<std::byte> scratchpad(queue, {effective_attention_scratchpad_size<T>(queue, largest)});
+  tensor<std::byte> scratchpad(queue, {scratchpad_bytes});
 
   for (std::int64_t b = 0; b < batch; ++b) {
-    const std::int64_t length = lengths.empty() ? tokens : lengths[static_cast<std::size_t>(b)];
-    const std::int64_t asked = lengths.empty() ? queries.extent[2] : length;
-    const attention_heads<T> sequence{tokens_of(queries, b, asked), tokens_of(keys, b, length),
-                                      tokens_of(values, b, length), projection};
-    const std::int64_t used = sequence.basis_columns();
+    const attention_heads<T> sequence = sequence_of(b);
+    const std::int64_t asked = sequence.q.extent[1], length = sequence.k.extent[1], used = sequence.basis_columns();
     const effective_attention_results<T> to{slice(tokens_of(with_batch<4>(result.p, has_batch), b, asked), 2, 0, used),
                                             slice(tokens_of(with_batch<4>(result.u, has_batch), b, length), 2, 0, used),
                                             row_of(with_batch<3>(result.s, has_batch), b, used),
@@ -125,19 +137,13 @@ effective_attention_tensors<T> effective_attention(sycl::queue& queue, const ten
                                             {summary.data() + b * heads, {heads}, {1}},
                                             row_of(with_batch<3>(result.received_raw, has_batch), b, length),
                                             row_of(with_batch<3>(result.received_effective, has_batch), b, length)};
-    effective_attention<T>(queue, sequence, to, {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())},
-                           options)
-        .wait_and_throw();
+    effective_attention<T>(queue, sequence, to, scratchpad.span(), options).wait_and_throw();
   }
 
-  const std::vector<std::int32_t> status_of = status.to_host();
-  std::vector<std::int64_t> failed;
-  for (std::size_t i = 0; i < status_of.size(); ++i) {
-    if (status_of[i] != svd_converged) failed.push_back(static_cast<std::int64_t>(i));
-  }
+  const std::vector<std::int64_t> failed = detail::failed_ids(status.to_host());
   if (!failed.empty()) {
     throw computation_error(fmt::format("{}: {} of {} heads hold NaN or infinity, or did not converge: {}", name,
-                                        failed.size(), status_of.size(), fmt::join(failed, ", ")),
+                                        failed.size(), status.size(), fmt::join(failed, ", ")),
                             failed);
   }
   result.rank = rank.to_host();

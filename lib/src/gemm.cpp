@@ -2,6 +2,7 @@
 #include <nullscope/launch.hpp>
 #include <type_traits>
 
+#include "batches.hpp"
 #include "checks.hpp"
 #include "gemm_joint_matrix_plan.hpp"
 #include "gemm_paths.hpp"
@@ -86,17 +87,6 @@ sycl::event run(sycl::queue& queue, detail::gemm_call<In, T> call, std::span<std
   return detail::gemm_tiled(queue, call, detail::preferred_gemm_lanes(queue.get_device()), dependencies);
 }
 
-/// (rows, columns) and (batch, rows, columns) as a batch.
-template <class T>
-view<const T, 3> as_batch(const char* operand, const tensor<T>& x) {
-  if (x.shape().size() == 3) return x.template as<3>();
-  if (x.shape().size() != 2) {
-    throw invalid_argument(
-        fmt::format("multiply: {} has shape {}, a matrix or a batch of matrices is needed", operand, x.shape()));
-  }
-  return contiguous(x.data(), 1, x.shape()[0], x.shape()[1]);
-}
-
 }  // namespace
 
 sycl::event gemm(sycl::queue& queue, float alpha, view<const float, 3> a, view<const float, 3> b, float beta,
@@ -127,10 +117,11 @@ std::int64_t gemm_scratchpad_size(const sycl::queue& queue, const view<const bfl
 }
 
 template <class T>
-tensor<product_of<T>> multiply(sycl::queue& queue, const tensor<T>& a, const tensor<T>& b,
-                               const gemm_options& options) {
+tensor<product_of<T>> matrix_product(sycl::queue& queue, const tensor<T>& a, const tensor<T>& b,
+                                     const gemm_options& options) {
   using product = product_of<T>;
-  const view<const T, 3> a_batch = as_batch("a", a), b_batch = as_batch("b", b);
+  const view<const T, 3> a_batch = detail::as_batch("matrix_product", "a", a),
+                         b_batch = detail::as_batch("matrix_product", "b", b);
   const std::int64_t batch = a_batch.extent[0] == 1 ? b_batch.extent[0] : a_batch.extent[0];
   const std::int64_t m = a_batch.extent[1], n = b_batch.extent[2];
   const bool is_batch = a.shape().size() == 3 || b.shape().size() == 3;
@@ -140,12 +131,13 @@ tensor<product_of<T>> multiply(sycl::queue& queue, const tensor<T>& a, const ten
   if constexpr (std::is_same_v<T, bfloat16>) {
     scratchpad = tensor<std::byte>(queue, {gemm_scratchpad_size(queue, a_batch, b_batch, call.c, options)});
   }
-  run(queue, call, {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, {}, options).wait_and_throw();
+  run(queue, call, scratchpad.span(), {}, options).wait_and_throw();
   return c;
 }
 
-template tensor<float> multiply(sycl::queue&, const tensor<float>&, const tensor<float>&, const gemm_options&);
-template tensor<double> multiply(sycl::queue&, const tensor<double>&, const tensor<double>&, const gemm_options&);
-template tensor<float> multiply(sycl::queue&, const tensor<bfloat16>&, const tensor<bfloat16>&, const gemm_options&);
+template tensor<float> matrix_product(sycl::queue&, const tensor<float>&, const tensor<float>&, const gemm_options&);
+template tensor<double> matrix_product(sycl::queue&, const tensor<double>&, const tensor<double>&, const gemm_options&);
+template tensor<float> matrix_product(sycl::queue&, const tensor<bfloat16>&, const tensor<bfloat16>&,
+                                      const gemm_options&);
 
 }  // namespace nullscope

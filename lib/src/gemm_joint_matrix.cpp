@@ -4,6 +4,7 @@
 
 #include "gemm_joint_matrix_plan.hpp"
 #include "pack_tiles.hpp"
+#include "scratchpad.hpp"
 #include "team_shape.hpp"
 #ifdef SYCL_EXT_ONEAPI_MATRIX
 #include "gemm_joint_matrix.hpp"
@@ -11,8 +12,6 @@
 
 namespace nullscope::detail {
 namespace {
-
-constexpr std::int64_t scratchpad_alignment = 64;
 
 struct tile_shape {
   joint_matrix_tile tile;
@@ -66,9 +65,9 @@ sycl::event run(sycl::queue& queue, const gemm_joint_matrix_plan& plan, float al
                 view<const bfloat16, 3> b, float beta, view<float, 3> c, std::span<std::byte> scratchpad,
                 const std::vector<sycl::event>& dependencies) {
   kernels::tile_operand packed_a = operand(a, M, K), packed_b = operand(transposed(b), N, K);
-  packed_a.to = reinterpret_cast<bfloat16*>(
-      scratchpad.data() + (-reinterpret_cast<std::uintptr_t>(scratchpad.data()) & (scratchpad_alignment - 1)));
-  packed_b.to = packed_a.to + packed_a.from.extent[0] * packed_elements(packed_a, M, K);
+  scratchpad_parts parts(scratchpad.data());
+  packed_a.to = parts.take<bfloat16>(packed_a.from.extent[0] * packed_elements(packed_a, M, K));
+  packed_b.to = parts.take<bfloat16>(packed_b.from.extent[0] * packed_elements(packed_b, N, K));
   const sycl::nd_range<1> units = groups_of(packed_a.units() + packed_b.units(), plan.pack_items);
   const sycl::event is_packed =
       plan.pack_items == 1
@@ -154,14 +153,15 @@ gemm_joint_matrix_plan plan_gemm_joint_matrix(const device_properties& device, s
 std::int64_t gemm_joint_matrix_scratchpad_size(const gemm_joint_matrix_plan& plan, const view<const bfloat16, 3>& a,
                                                const view<const bfloat16, 3>& b) {
   const tile_shape& tile = shape_of(plan.tile);
-  const auto elements = [&](const view<const bfloat16, 3>& left, const view<const bfloat16, 3>& right) {
+  const auto bytes = [&](const view<const bfloat16, 3>& left, const view<const bfloat16, 3>& right) {
     const kernels::tile_operand x = operand(left, tile.m, tile.k), y = operand(right, tile.n, tile.k);
-    return x.from.extent[0] * packed_elements(x, tile.m, tile.k) +
-           y.from.extent[0] * packed_elements(y, tile.n, tile.k);
+    scratchpad_parts parts;
+    parts.take<bfloat16>(x.from.extent[0] * packed_elements(x, tile.m, tile.k));
+    parts.take<bfloat16>(y.from.extent[0] * packed_elements(y, tile.n, tile.k));
+    return parts.bytes();
   };
   // c may turn out to be transposed: then b is the left factor
-  const std::int64_t most = std::max(elements(a, transposed(b)), elements(transposed(b), a));
-  return most * static_cast<std::int64_t>(sizeof(bfloat16)) + scratchpad_alignment;
+  return std::max(bytes(a, transposed(b)), bytes(transposed(b), a));
 }
 
 std::int64_t gemm_joint_matrix_scratchpad_size(const device_properties& device, const view<const bfloat16, 3>& a,

@@ -49,8 +49,8 @@ sycl::event launch_shape(sycl::queue& queue, const gemm_call<In, T>& call,
   }
   const std::int64_t panels = ceil_div(row_panels, plan.row_blocks);
   const bool one_tile = panels <= Shape::item_rows && plan.column_blocks == column_panels;
-  const auto groups = static_cast<std::size_t>(batch * plan.row_blocks * plan.column_blocks);
-  return launch(queue, sycl::nd_range<1>{groups * Shape::work_items, Shape::work_items}, kernel::local_bytes(panels),
+  const std::int64_t groups = batch * plan.row_blocks * plan.column_blocks;
+  return launch(queue, groups_of(groups, Shape::work_items), kernel::local_bytes(panels),
                 kernel{call.a, call.b, call.c, call.alpha, call.beta, plan.row_blocks, plan.column_blocks, one_tile},
                 dependencies);
 }

@@ -4,7 +4,8 @@
 
 #include "checks.hpp"
 #include "logits.hpp"
-#include "null_space_memory.hpp"
+#include "scratchpad.hpp"
+#include "team_shape.hpp"
 
 namespace nullscope {
 namespace {
@@ -23,13 +24,13 @@ constexpr svd_options values_only{.vectors = svd_vectors::none};
 template <class T>
 logit_memory<T> cut(const sycl::queue& queue, std::byte* memory, std::int64_t batch, std::int64_t rows,
                     std::int64_t tokens) {
-  detail::scratch_cutter cutter(memory);
+  detail::scratchpad_parts parts(memory);
   logit_memory<T> result{};
-  result.logits = cutter.array<T>(batch, rows, tokens);
-  result.s = cutter.array<T>(batch, std::min(rows, tokens));
-  result.status = cutter.array<std::int32_t>(batch);
-  result.work = cutter.bytes(svd_scratchpad_size<T>(queue, batch, rows, tokens, values_only));
-  result.bytes = cutter.used();
+  result.logits = parts.take_array<T>(batch, rows, tokens);
+  result.s = parts.take_array<T>(batch, std::min(rows, tokens));
+  result.status = parts.take_array<std::int32_t>(batch);
+  result.work = parts.take_bytes(svd_scratchpad_size<T>(queue, batch, rows, tokens, values_only));
+  result.bytes = parts.bytes();
   return result;
 }
 
@@ -38,9 +39,9 @@ logit_memory<T> cut(const sycl::queue& queue, std::byte* memory, std::int64_t ba
 template <class T>
 std::int64_t logit_rank_scratchpad_size(const sycl::queue& queue, std::int64_t batch, std::int64_t rows,
                                         std::int64_t tokens) {
-  if (batch < 0 || rows < 0 || tokens < 0) {
+  if (batch < 0 || rows < 1 || tokens < 1) {
     throw invalid_argument(
-        fmt::format("logit_rank_scratchpad_size: a ({}, {}, {}) has a negative extent", batch, rows, tokens));
+        fmt::format("logit_rank_scratchpad_size: a ({}, {}, {}) has a matrix without elements", batch, rows, tokens));
   }
   return cut<T>(queue, nullptr, batch, rows, tokens).bytes;
 }
@@ -60,7 +61,7 @@ sycl::event logit_rank(sycl::queue& queue, view<const T, 3> a, view<std::int64_t
   if (rank.empty()) return join(queue, dependencies);
   const logit_memory<T> memory = cut<T>(queue, scratchpad.data(), batch, rows, tokens);
   constexpr std::int64_t items = 64;
-  const sycl::event taken = launch(queue, detail::rounded_range(a.size(), items), 0,
+  const sycl::event taken = launch(queue, detail::groups_of(detail::ceil_div(a.size(), items), items), 0,
                                    kernels::logits_of_rows<T>{a, memory.logits}, dependencies);
   const view<const T, 3> logits = memory.logits;
   const sycl::event decomposed =

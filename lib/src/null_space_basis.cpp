@@ -7,7 +7,8 @@
 #include "null_space_basis.hpp"
 #include "null_space_columns.hpp"
 #include "null_space_complement.hpp"
-#include "null_space_memory.hpp"
+#include "scratchpad.hpp"
+#include "team_shape.hpp"
 
 namespace nullscope {
 namespace {
@@ -27,15 +28,15 @@ struct basis_memory {
 template <class T>
 basis_memory<T> cut(const sycl::queue& queue, std::byte* memory, std::int64_t batch, std::int64_t tokens,
                     std::int64_t columns) {
-  const auto padded = [](std::int64_t count) { return (count + cpu_lanes<T> - 1) / cpu_lanes<T> * cpu_lanes<T>; };
-  detail::scratch_cutter cutter(memory);
+  const auto padded = [](std::int64_t count) { return detail::ceil_div(count, cpu_lanes<T>) * cpu_lanes<T>; };
+  detail::scratchpad_parts parts(memory);
   basis_memory<T> result{};
-  result.q = cutter.array<T>(batch, tokens, columns);
-  result.r = cutter.array<T>(batch, columns, columns);
+  result.q = parts.take_array<T>(batch, tokens, columns);
+  result.r = parts.take_array<T>(batch, columns, columns);
   result.first = padded(columns);
-  result.system = cutter.array<T>(batch, columns, result.first + padded(tokens - columns));
-  result.work = cutter.bytes(qr_scratchpad_size<T>(queue, batch, tokens, columns));
-  result.bytes = cutter.used();
+  result.system = parts.take_array<T>(batch, columns, result.first + padded(tokens - columns));
+  result.work = parts.take_bytes(qr_scratchpad_size<T>(queue, batch, tokens, columns));
+  result.bytes = parts.bytes();
   return result;
 }
 
@@ -45,7 +46,7 @@ sycl::event solve(sycl::queue& queue, const basis_memory<T>& memory, const view<
   const std::int64_t items = W > 1 ? 1 : 64;
   kernels::complement_of_columns<T, W> kernel{memory.q, complement, memory.system.data, memory.first,
                                               memory.system.extent[2]};
-  return launch(queue, detail::rounded_range(complement.extent[0] * items, items),
+  return launch(queue, detail::groups_of(complement.extent[0], items),
                 static_cast<std::size_t>(2 * memory.q.extent[2]) * sizeof(T), kernel, {before});
 }
 
@@ -64,7 +65,7 @@ sycl::event detail::null_space_basis(sycl::queue& queue, bool team, const view<c
                                   : solve<T, cpu_lanes<T>>(queue, memory, complement, completed);
   const view<T, 3> unknown = slice(memory.system, 2, memory.first, tokens - columns);
   const sycl::event subtracted = gemm(queue, T(-1), memory.q, unknown, T(1), complement, {solved});
-  return launch(queue, rounded_range(batch * tokens, 1), 0,
+  return launch(queue, groups_of(batch * tokens, 1), 0,
                 kernels::last_columns<T>{memory.q, slice(null_basis, 2, tokens - columns, columns), rank},
                 {subtracted});
 }

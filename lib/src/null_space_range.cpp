@@ -8,7 +8,8 @@
 
 #include "checks.hpp"
 #include "null_space_columns.hpp"
-#include "null_space_memory.hpp"
+#include "scratchpad.hpp"
+#include "team_shape.hpp"
 
 namespace nullscope {
 namespace {
@@ -31,27 +32,27 @@ bool is_reduced(std::int64_t rows, std::int64_t columns) { return columns > rows
 template <class T>
 range_memory<T> cut(const sycl::queue& queue, std::byte* memory, std::int64_t batch, std::int64_t tokens,
                     std::int64_t value_width, std::int64_t model_width, bool is_factored) {
-  detail::scratch_cutter cutter(memory);
+  detail::scratchpad_parts parts(memory);
   range_memory<T> result{};
   std::int64_t rows = std::min(tokens, value_width);  // of the matrix whose left singular vectors are wanted
   std::int64_t work = 0;
   const bool has_q = is_factored || tokens > model_width;
   if (has_q) {
-    result.q = cutter.array<T>(batch, tokens, rows);
-    result.r = cutter.array<T>(batch, rows, value_width);
+    result.q = parts.take_array<T>(batch, tokens, rows);
+    result.r = parts.take_array<T>(batch, rows, value_width);
     work = qr_scratchpad_size<T>(queue, batch, tokens, value_width);
   }
-  if (is_factored) result.product = cutter.array<T>(batch, model_width, rows);
+  if (is_factored) result.product = parts.take_array<T>(batch, model_width, rows);
   if (is_reduced(rows, model_width)) {
-    result.core = cutter.array<T>(batch, rows, rows);
+    result.core = parts.take_array<T>(batch, rows, rows);
     work = std::max(work, qr_scratchpad_size<T>(queue, batch, model_width, rows, false));
   }
   const std::int64_t columns = std::min(rows, model_width);
-  if (has_q) result.u = cutter.array<T>(batch, rows, columns);
-  result.vt = cutter.array<T>(batch, columns, columns);
+  if (has_q) result.u = parts.take_array<T>(batch, rows, columns);
+  result.vt = parts.take_array<T>(batch, columns, columns);
   if (columns > 0) work = std::max(work, svd_scratchpad_size<T>(queue, batch, rows, columns));
-  result.work = cutter.bytes(work);
-  result.bytes = cutter.used();
+  result.work = parts.take_bytes(work);
+  result.bytes = parts.bytes();
   return result;
 }
 
@@ -94,7 +95,8 @@ sycl::event finish(sycl::queue& queue, const view<const T, 3>& left, const range
   }
   before = svd<T>(queue, core, s, vectors, memory.vt, status, view<std::int32_t, 1>{}, memory.work, {}, {before});
   before = numerical_rank<T>(queue, s, s.extent[1], s.extent[1], relative, absolute, rank, {before});
-  before = launch(queue, detail::rounded_range(vectors.extent[0] * vectors.extent[1], 64), 0,
+  constexpr std::int64_t items = 64;
+  before = launch(queue, detail::groups_of(detail::ceil_div(vectors.extent[0] * vectors.extent[1], items), items), 0,
                   kernels::keep_first_columns<T>{vectors, rank}, {before});
   return has_q ? gemm(queue, T(1), memory.q, vectors, T(0), u, {before}) : before;
 }
@@ -121,21 +123,14 @@ T relative_or_default(const rank_tolerance& tolerance, std::int64_t tokens, std:
 template <class T>
 std::int64_t range_basis_scratchpad_size(const sycl::queue& queue, std::int64_t batch, std::int64_t tokens,
                                          std::int64_t value_width, std::int64_t model_width) {
-  if (batch < 0 || tokens < 0 || value_width < 0 || model_width < 0) {
-    throw invalid_argument(
-        fmt::format("range_basis_scratchpad_size: batch {}, S {}, d_v {} and d {} must not be negative", batch, tokens,
-                    value_width, model_width));
-  }
+  check::not_negative("range_basis_scratchpad_size", {batch, tokens, value_width, model_width});
   return cut<T>(queue, nullptr, batch, tokens, value_width, model_width, true).bytes;
 }
 
 template <class T>
 std::int64_t range_basis_scratchpad_size(const sycl::queue& queue, std::int64_t batch, std::int64_t tokens,
                                          std::int64_t model_width) {
-  if (batch < 0 || tokens < 0 || model_width < 0) {
-    throw invalid_argument(fmt::format("range_basis_scratchpad_size: batch {}, S {} and d {} must not be negative",
-                                       batch, tokens, model_width));
-  }
+  check::not_negative("range_basis_scratchpad_size", {batch, tokens, model_width});
   return cut<T>(queue, nullptr, batch, tokens, model_width, model_width, false).bytes;
 }
 

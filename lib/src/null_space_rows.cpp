@@ -6,21 +6,12 @@
 
 #include "checks.hpp"
 #include "null_space_columns.hpp"
-#include "null_space_memory.hpp"
 #include "null_space_ones.hpp"
+#include "scratchpad.hpp"
+#include "team_shape.hpp"
 
 namespace nullscope {
 namespace {
-
-std::int64_t not_negative_product(const char* function, std::initializer_list<std::int64_t> extents) {
-  std::int64_t product = 1;
-  for (const std::int64_t extent : extents) {
-    if (extent < 0)
-      throw invalid_argument(fmt::format("{}: extents ({}) must not be negative", function, fmt::join(extents, ", ")));
-    product *= extent;
-  }
-  return product;
-}
 
 /// out = that part of out, in place; coefficients (B,rows,k).
 template <class T>
@@ -41,7 +32,10 @@ bool same_view(const view<const T, 3>& x, const view<T, 3>& out) {
 
 template <class T>
 std::int64_t append_ones_scratchpad_size(std::int64_t batch, std::int64_t tokens) {
-  return not_negative_product("append_ones_scratchpad_size", {batch, tokens}) * static_cast<std::int64_t>(sizeof(T));
+  check::not_negative("append_ones_scratchpad_size", {batch, tokens});
+  detail::scratchpad_parts parts;
+  parts.take<T>(batch * tokens);
+  return parts.bytes();
 }
 
 template <class T>
@@ -63,15 +57,19 @@ sycl::event append_ones(sycl::queue& queue, view<T, 3> basis, view<const std::in
           ? relative_tolerance
           : static_cast<double>(std::max(tokens, basis.extent[2]) * std::numeric_limits<T>::epsilon());
   constexpr std::int64_t items = 64;
-  const kernels::append_ones<T> kernel{basis, rank, rank_with_ones, reinterpret_cast<T*>(scratchpad.data()),
+  detail::scratchpad_parts parts(scratchpad.data());
+  const kernels::append_ones<T> kernel{basis, rank, rank_with_ones, parts.take<T>(batch * tokens),
                                        static_cast<T>(tolerance)};
-  return launch(queue, detail::rounded_range(batch * items, items),
+  return launch(queue, detail::groups_of(batch, items),
                 static_cast<std::size_t>(kernel.local(basis.extent[2], items)) * sizeof(T), kernel, dependencies);
 }
 
 template <class T>
 std::int64_t project_scratchpad_size(std::int64_t batch, std::int64_t rows, std::int64_t columns) {
-  return not_negative_product("project_scratchpad_size", {batch, rows, columns}) * static_cast<std::int64_t>(sizeof(T));
+  check::not_negative("project_scratchpad_size", {batch, rows, columns});
+  detail::scratchpad_parts parts;
+  parts.take_array<T>(batch, rows, columns);
+  return parts.bytes();
 }
 
 template <class T>
@@ -88,13 +86,13 @@ sycl::event project(sycl::queue& queue, row_part part, std::type_identity_t<view
   const std::int64_t batch = x.extent[0], rows = x.extent[1], columns = u.extent[2];
   check::scratchpad("project", scratchpad, project_scratchpad_size<T>(batch, rows, columns));
   if (x.empty()) return join(queue, dependencies);
-  const view<T, 3> coefficients = contiguous(reinterpret_cast<T*>(scratchpad.data()), batch, rows, columns);
+  const view<T, 3> coefficients = detail::scratchpad_parts(scratchpad.data()).take_array<T>(batch, rows, columns);
   if (part == row_part::range) {
     const sycl::event multiplied = gemm(queue, T(1), x, u, T(0), coefficients, dependencies);
     return gemm(queue, T(1), coefficients, transposed(u), T(0), out, {multiplied});
   }
   const sycl::event copied = same_view(x, out) ? join(queue, dependencies)
-                                               : launch(queue, detail::rounded_range(batch * rows, 1), 0,
+                                               : launch(queue, detail::groups_of(batch * rows, 1), 0,
                                                         kernels::copy_rows<T>{x, out}, dependencies);
   return project_in_place(queue, u, out, coefficients, copied);
 }
@@ -115,7 +113,7 @@ sycl::event random_null_space_rows(sycl::queue& queue, std::type_identity_t<view
   const std::int64_t batch = out.extent[0], rows = out.extent[1], columns = u.extent[2];
   check::scratchpad("random_null_space_rows", scratchpad, project_scratchpad_size<T>(batch, rows, columns));
   if (out.empty()) return join(queue, dependencies);
-  const view<T, 3> coefficients = contiguous(reinterpret_cast<T*>(scratchpad.data()), batch, rows, columns);
+  const view<T, 3> coefficients = detail::scratchpad_parts(scratchpad.data()).take_array<T>(batch, rows, columns);
   sycl::event event = fill_normal(queue, contiguous(out.data, out.size()), stream, T(0), T(1), dependencies);
   for (int pass = 0; pass < 2; ++pass) event = project_in_place(queue, u, out, coefficients, event);
   return event;

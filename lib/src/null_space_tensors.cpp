@@ -1,25 +1,10 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
-#include <nullscope/errors.hpp>
 #include <nullscope/null_space.hpp>
-#include <nullscope/svd.hpp>
+
+#include "batches.hpp"
 
 namespace nullscope {
 namespace {
-
-/// A matrix is a batch of one.
-template <class T>
-view<const T, 3> as_batch(const char* name, const tensor<T>& x) {
-  if (x.shape().size() == 3) return x.template as<3>();
-  if (x.shape().size() == 2) {
-    const view<const T, 2> matrix = x.template as<2>();
-    return {matrix.data, {1, matrix.extent[0], matrix.extent[1]}, {matrix.size(), matrix.stride[0], matrix.stride[1]}};
-  }
-  throw invalid_argument(fmt::format("range_basis: {} [{}] is neither a matrix nor a batch of matrices", name,
-                                     fmt::join(x.shape(), ", ")));
-}
 
 /// Fills a result with what `compute(u, s, rank, status)` gives, which returns an event.
 template <class T, class Compute>
@@ -36,11 +21,7 @@ range_result<T> collect(sycl::queue& queue, std::int64_t batch, std::int64_t tok
   cleared.wait();
   compute(slice(basis, 2, 0, columns), result.s.template as<2>(), rank.as<1>(), status.as<1>()).wait();
   result.rank = rank.to_host();
-  const std::vector<std::int32_t> status_of = status.to_host();
-  std::vector<std::int64_t> failed;
-  for (std::int64_t i = 0; i < batch; ++i) {
-    if (status_of[static_cast<std::size_t>(i)] != svd_converged) failed.push_back(i);
-  }
+  const std::vector<std::int64_t> failed = detail::failed_ids(status.to_host());
   if (!failed.empty()) {
     throw computation_error(fmt::format("range_basis: {} of {} matrices hold NaN or infinity, or did not converge: {}",
                                         failed.size(), batch, fmt::join(failed, ", ")),
@@ -54,9 +35,7 @@ range_result<T> collect(sycl::queue& queue, std::int64_t batch, std::int64_t tok
   result.null_dimension = left_over(result.rank);
   if (!options.with_ones) return result;
   tensor<std::byte> scratchpad(queue, {append_ones_scratchpad_size<T>(batch, tokens)});
-  append_ones(queue, basis, rank.as<1>(), rank_with_ones.as<1>(),
-              {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, options.tolerance.relative)
-      .wait();
+  append_ones(queue, basis, rank.as<1>(), rank_with_ones.as<1>(), scratchpad.span(), options.tolerance.relative).wait();
   result.rank_with_ones = rank_with_ones.to_host();
   result.null_dimension_with_ones = left_over(result.rank_with_ones);
   return result;
@@ -66,8 +45,8 @@ range_result<T> collect(sycl::queue& queue, std::int64_t batch, std::int64_t tok
 
 template <class T>
 range_result<T> range_basis(sycl::queue& queue, const tensor<T>& v, const tensor<T>& h, const range_options& options) {
-  const view<const T, 3> values = as_batch("v", v);
-  view<const T, 3> projection = as_batch("h", h);
+  const view<const T, 3> values = detail::as_batch("range_basis", "v", v);
+  view<const T, 3> projection = detail::as_batch("range_basis", "h", h);
   if (h.shape().size() == 2) {
     projection.extent[0] = values.extent[0];
     projection.stride[0] = 0;
@@ -76,22 +55,20 @@ range_result<T> range_basis(sycl::queue& queue, const tensor<T>& v, const tensor
   tensor<std::byte> scratchpad(queue, {range_basis_scratchpad_size<T>(queue, batch, tokens, values.extent[2], width)});
   return collect<T>(queue, batch, tokens, std::min({tokens, values.extent[2], width}), options,
                     [&](auto u, auto s, auto rank, auto status) {
-                      return range_basis<T>(queue, values, projection, u, s, rank, status,
-                                            {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())},
+                      return range_basis<T>(queue, values, projection, u, s, rank, status, scratchpad.span(),
                                             options.tolerance);
                     });
 }
 
 template <class T>
 range_result<T> range_basis(sycl::queue& queue, const tensor<T>& t, const range_options& options) {
-  const view<const T, 3> plain = as_batch("t", t);
+  const view<const T, 3> plain = detail::as_batch("range_basis", "t", t);
   const std::int64_t batch = plain.extent[0], tokens = plain.extent[1], width = plain.extent[2];
   tensor<std::byte> scratchpad(queue, {range_basis_scratchpad_size<T>(queue, batch, tokens, width)});
-  return collect<T>(
-      queue, batch, tokens, std::min(tokens, width), options, [&](auto u, auto s, auto rank, auto status) {
-        return range_basis<T>(queue, plain, u, s, rank, status,
-                              {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, options.tolerance);
-      });
+  return collect<T>(queue, batch, tokens, std::min(tokens, width), options,
+                    [&](auto u, auto s, auto rank, auto status) {
+                      return range_basis<T>(queue, plain, u, s, rank, status, scratchpad.span(), options.tolerance);
+                    });
 }
 
 template range_result<float> range_basis<float>(sycl::queue&, const tensor<float>&, const tensor<float>&,

@@ -1,6 +1,7 @@
 /// How a QR is cut into chunks and blocks; private to the library and its tests.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
@@ -18,7 +19,7 @@ struct qr_choices {
 
 qr_choices default_qr_choices(const sycl::queue& queue);
 
-/// In elements of T.
+/// In bytes.
 template <class T>
 std::int64_t qr_scratchpad_size(const sycl::queue& queue, const qr_choices& choices, std::int64_t batch,
                                 std::int64_t rows, std::int64_t columns, bool with_q);
@@ -26,6 +27,6 @@ std::int64_t qr_scratchpad_size(const sycl::queue& queue, const qr_choices& choi
 /// `nullscope::qr` after its checks.
 template <class T>
 sycl::event qr(sycl::queue& queue, const qr_choices& choices, const view<const T, 3>& a, const view<T, 3>& q,
-               const view<T, 3>& r, T* scratchpad, const std::vector<sycl::event>& dependencies);
+               const view<T, 3>& r, std::byte* scratchpad, const std::vector<sycl::event>& dependencies);
 
 }  // namespace nullscope::detail

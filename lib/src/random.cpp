@@ -5,6 +5,7 @@
 
 #include "checks.hpp"
 #include "fill_random.hpp"
+#include "team_shape.hpp"
 
 namespace nullscope {
 namespace {
@@ -18,9 +19,7 @@ sycl::event fill(std::string_view function, sycl::queue& queue, view<T, 1> out, 
   if (!(scale >= 0)) throw invalid_argument(fmt::format("{}: the range or deviation is {}, below 0", function, scale));
   constexpr std::int64_t group = 64;
   constexpr std::int64_t per_group = group * kernels::numbers_per_block<T>;
-  const std::int64_t groups = (out.extent[0] + per_group - 1) / per_group;
-  const sycl::nd_range<1> range{static_cast<std::size_t>(groups * group), static_cast<std::size_t>(group)};
-  return launch(queue, range, 0,
+  return launch(queue, detail::groups_of(detail::ceil_div(out.extent[0], per_group), group), 0,
                 kernels::fill_random<T, Normal>{out.data, out.extent[0], stream.seed, stream.stream, offset, scale},
                 dependencies);
 }

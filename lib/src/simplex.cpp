@@ -5,20 +5,13 @@
 #include <nullscope/null_space.hpp>
 
 #include "checks.hpp"
-#include "null_space_memory.hpp"
+#include "scratchpad.hpp"
 #include "simplex_check.hpp"
 #include "simplex_rows.hpp"
 #include "team_shape.hpp"
 
 namespace nullscope {
 namespace {
-
-template <int Rank>
-void not_negative(const char* function, const std::int64_t (&extents)[Rank]) {
-  if (std::any_of(extents, extents + Rank, [](std::int64_t extent) { return extent < 0; })) {
-    throw invalid_argument(fmt::format("{}: extents ({}) must not be negative", function, fmt::join(extents, ", ")));
-  }
-}
 
 template <class T>
 bool is_dense(const view<T, 4>& x) {
@@ -59,16 +52,17 @@ struct draw_memory {
 template <class T>
 draw_memory<T> cut(const sycl::queue& queue, std::byte* memory, std::int64_t heads, std::int64_t rows,
                    std::int64_t tokens, std::int64_t columns, simplex_draw draw) {
-  detail::scratch_cutter cutter(memory);
+  detail::scratchpad_parts parts(memory);
   draw_memory<T> result{};
   if (draw == simplex_draw::coefficients) {
-    result.null_basis = cutter.array<T>(heads, tokens, tokens);
-    result.coefficients = cutter.array<T>(heads, rows, tokens);
-    result.work = cutter.bytes(null_space_basis_scratchpad_size<T>(queue, heads, tokens, std::min(tokens, columns)));
+    result.null_basis = parts.take_array<T>(heads, tokens, tokens);
+    result.coefficients = parts.take_array<T>(heads, rows, tokens);
+    result.work =
+        parts.take_bytes(null_space_basis_scratchpad_size<T>(queue, heads, tokens, std::min(tokens, columns)));
   } else {
-    result.work = cutter.bytes(project_scratchpad_size<T>(heads, rows, columns));
+    result.work = parts.take_bytes(project_scratchpad_size<T>(heads, rows, columns));
   }
-  result.bytes = cutter.used();
+  result.bytes = parts.bytes();
   return result;
 }
 
@@ -101,12 +95,12 @@ struct check_memory {
 template <class T>
 check_memory<T> cut_check(std::byte* memory, std::int64_t heads, std::int64_t alternatives, std::int64_t rows,
                           std::int64_t tokens, std::int64_t columns) {
-  detail::scratch_cutter cutter(memory);
+  detail::scratchpad_parts parts(memory);
   check_memory<T> result{};
-  result.difference = cutter.array<T>(heads, alternatives, rows, tokens);
-  result.figures = cutter.array<T>(heads, alternatives, rows, 3);
-  result.coefficients = cutter.array<T>(heads, alternatives, rows, columns);
-  result.bytes = cutter.used();
+  result.difference = parts.take_array<T>(heads, alternatives, rows, tokens);
+  result.figures = parts.take_array<T>(heads, alternatives, rows, 3);
+  result.coefficients = parts.take_array<T>(heads, alternatives, rows, columns);
+  result.bytes = parts.bytes();
   return result;
 }
 
@@ -116,7 +110,7 @@ template <class T>
 std::int64_t simplex_alternatives_scratchpad_size(const sycl::queue& queue, std::int64_t heads,
                                                   std::int64_t alternatives, std::int64_t rows, std::int64_t tokens,
                                                   std::int64_t columns, const simplex_options& options) {
-  not_negative("simplex_alternatives_scratchpad_size", {heads, alternatives, rows, tokens, columns});
+  check::not_negative("simplex_alternatives_scratchpad_size", {heads, alternatives, rows, tokens, columns});
   return cut<T>(queue, nullptr, heads, alternatives * rows, tokens, columns, options.draw).bytes;
 }
 
@@ -154,7 +148,7 @@ sycl::event simplex_alternatives(sycl::queue& queue, std::type_identity_t<view<c
 template <class T>
 std::int64_t check_alternatives_scratchpad_size(std::int64_t heads, std::int64_t alternatives, std::int64_t rows,
                                                 std::int64_t tokens, std::int64_t columns) {
-  not_negative("check_alternatives_scratchpad_size", {heads, alternatives, rows, tokens, columns});
+  check::not_negative("check_alternatives_scratchpad_size", {heads, alternatives, rows, tokens, columns});
   return cut_check<T>(nullptr, heads, alternatives, rows, tokens, columns).bytes;
 }
 

@@ -3,15 +3,16 @@
 #include <nullscope/launch.hpp>
 #include <nullscope/svd.hpp>
 
+#include "batches.hpp"
 #include "checks.hpp"
+#include "scratchpad.hpp"
 #include "svd_paths.hpp"
 #include "svd_rank.hpp"
+#include "team_shape.hpp"
 
 namespace nullscope {
 
 namespace {
-
-constexpr std::int64_t alignment = 64;  // bytes
 
 void check_shape(std::string_view function, std::int64_t batch, std::int64_t m, std::int64_t n,
                  const svd_options& options) {
@@ -59,8 +60,8 @@ svd_algorithm choose(const sycl::queue& queue, const detail::svd_problem<T>& pro
   const device_properties& device = properties(queue.get_device());
   if (device.kind != device_kind::cpu) return svd_algorithm::jacobi;
   const std::int64_t lanes = 64 / static_cast<std::int64_t>(sizeof(T));
-  const auto rounds = [&](std::int64_t work) { return (work + device.compute_units - 1) / device.compute_units; };
-  const std::int64_t pack_rounds = rounds((problem.batch() + lanes - 1) / lanes);
+  const auto rounds = [&](std::int64_t work) { return detail::ceil_div(work, device.compute_units); };
+  const std::int64_t pack_rounds = rounds(detail::ceil_div(problem.batch(), lanes));
   if (has_lapack) {
     // A full pack is `gain` times as fast as gesdd on the same matrices, as measured (f32 with vectors: 6, 4.9, 2.5,
     // 0.9 at n = 32, 64, 128, 256; f64: 4.1, 2.8, 1.7, 0.7; values only: twice that and more). One that is not full
@@ -77,6 +78,17 @@ svd_algorithm choose(const sycl::queue& queue, const detail::svd_problem<T>& pro
   }
   // Jacobi rotations cost some four times as much, but a matrix has a core for itself.
   return 4 * rounds(problem.batch()) < pack_rounds * lanes ? svd_algorithm::jacobi : svd_algorithm::bidiagonal;
+}
+
+/// What the path of that algorithm needs.
+template <class T>
+std::int64_t scratch_bytes(const sycl::queue& queue, const detail::svd_problem<T>& problem, svd_algorithm algorithm) {
+  switch (algorithm) {
+    case svd_algorithm::jacobi:
+      return detail::jacobi_path<T>::scratch_bytes(queue, problem, detail::jacobi_shape::of(queue));
+    case svd_algorithm::lapack: return detail::lapack_path<T>::scratch_bytes(queue, problem);
+    default: return detail::pack_path<T>::scratch_bytes(queue, problem);
+  }
 }
 
 template <class T>
@@ -116,12 +128,9 @@ std::int64_t svd_scratchpad_size(const sycl::queue& queue, std::int64_t batch, s
   if (batch == 0) return 0;
   const view<const T, 3> a{nullptr, {batch, m, n}, {m * n, n, 1}};
   const auto problem = make_problem<T>(a, {}, {}, {}, {}, {}, options);
-  switch (choose(queue, problem, options.algorithm)) {
-    case svd_algorithm::jacobi:
-      return detail::jacobi_path<T>::scratch_bytes(queue, problem, detail::jacobi_shape::of(queue)) + alignment;
-    case svd_algorithm::lapack: return detail::lapack_path<T>::scratch_bytes(queue, problem) + alignment;
-    default: return detail::pack_path<T>::scratch_bytes(queue, problem) + alignment;
-  }
+  detail::scratchpad_parts parts;
+  parts.take_bytes(scratch_bytes(queue, problem, choose(queue, problem, options.algorithm)));
+  return parts.bytes();
 }
 
 template <class T>
@@ -134,9 +143,10 @@ sycl::event svd(sycl::queue& queue, view<const T, 3> a, view<T, 2> s, view<T, 3>
   check::scratchpad("svd", scratchpad, needed);
   if (a.extent[0] == 0) return join(queue, dependencies);
   const auto problem = make_problem(a, s, u, vt, status, sweeps, options);
-  const auto address = reinterpret_cast<std::uintptr_t>(scratchpad.data());
-  void* const scratch = scratchpad.data() + (-address & (alignment - 1));
-  switch (choose(queue, problem, options.algorithm)) {
+  const svd_algorithm algorithm = choose(queue, problem, options.algorithm);
+  detail::scratchpad_parts parts(scratchpad.data());
+  std::byte* const scratch = parts.take<std::byte>(scratch_bytes(queue, problem, algorithm));
+  switch (algorithm) {
     case svd_algorithm::jacobi:
       return detail::jacobi_path<T>::run(queue, problem, detail::jacobi_shape::of(queue), scratch, dependencies);
     case svd_algorithm::lapack: return detail::lapack_path<T>::run(queue, problem, scratch, dependencies);
@@ -158,28 +168,14 @@ sycl::event numerical_rank(sycl::queue& queue, view<const T, 2> s, std::int64_t 
   }
   check::device_type<T>("numerical_rank", queue);
   if (rtol < 0) rtol = static_cast<T>(std::max(m, n)) * std::numeric_limits<T>::epsilon();
-  constexpr std::size_t group = 64;
-  const std::size_t items = (static_cast<std::size_t>(s.extent[0]) + group - 1) / group * group;
-  return launch(queue, sycl::nd_range<1>{items, group}, 0, kernels::svd_rank<T>{s, rank, rtol, atol}, dependencies);
+  constexpr std::int64_t items = 64;
+  return launch(queue, detail::groups_of(detail::ceil_div(s.extent[0], items), items), 0,
+                kernels::svd_rank<T>{s, rank, rtol, atol}, dependencies);
 }
-
-namespace {
-
-template <class T>
-view<const T, 3> as_batch(std::string_view function, const tensor<T>& a) {
-  if (a.shape().size() == 3) return a.template as<3>();
-  if (a.shape().size() != 2) {
-    throw invalid_argument(fmt::format("{}: a has shape {}, 2 or 3 dimensions are needed", function, a.shape()));
-  }
-  const view<const T, 2> matrix = a.template as<2>();
-  return {matrix.data, {1, matrix.extent[0], matrix.extent[1]}, {matrix.size(), matrix.stride[0], 1}};
-}
-
-}  // namespace
 
 template <class T>
 svd_result<T> svd(sycl::queue& queue, const tensor<T>& a, const svd_options& options) {
-  const view<const T, 3> matrices = as_batch("svd", a);
+  const view<const T, 3> matrices = detail::as_batch("svd", "a", a);
   const std::int64_t batch = matrices.extent[0], m = matrices.extent[1], n = matrices.extent[2];
   check_shape("svd", batch, m, n, options);
   const vector_counts columns = counts(m, n, options.vectors);
@@ -188,14 +184,10 @@ svd_result<T> svd(sycl::queue& queue, const tensor<T>& a, const svd_options& opt
                        tensor<std::int32_t>(queue, {batch})};
   tensor<std::byte> scratchpad(queue, {svd_scratchpad_size<T>(queue, batch, m, n, options)});
   svd<T>(queue, matrices, result.s.template as<2>(), result.u.template as<3>(), result.vt.template as<3>(),
-         result.status.template as<1>(), result.sweeps.template as<1>(),
-         {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, options)
+         result.status.template as<1>(), result.sweeps.template as<1>(), scratchpad.span(), options)
       .wait_and_throw();
-  std::vector<std::int64_t> failed;
   const std::vector<std::int32_t> status = result.status.to_host();
-  for (std::int64_t b = 0; b < batch; ++b) {
-    if (status[static_cast<std::size_t>(b)] != svd_converged) failed.push_back(b);
-  }
+  const std::vector<std::int64_t> failed = detail::failed_ids(status);
   if (!failed.empty()) {
     const bool is_finite = status[static_cast<std::size_t>(failed[0])] == svd_not_converged;
     throw computation_error(
@@ -208,7 +200,7 @@ svd_result<T> svd(sycl::queue& queue, const tensor<T>& a, const svd_options& opt
 
 template <class T>
 std::vector<std::int64_t> numerical_rank(sycl::queue& queue, const tensor<T>& a, T rtol, T atol) {
-  const view<const T, 3> matrices = as_batch("numerical_rank", a);
+  const view<const T, 3> matrices = detail::as_batch("numerical_rank", "a", a);
   const svd_result<T> values = svd(queue, a, {.vectors = svd_vectors::none});
   tensor<std::int64_t> rank(queue, {matrices.extent[0]});
   numerical_rank<T>(queue, values.s.template as<2>(), matrices.extent[1], matrices.extent[2], rtol, atol,

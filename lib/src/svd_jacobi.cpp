@@ -2,8 +2,10 @@
 #include <nullscope/device.hpp>
 #include <nullscope/launch.hpp>
 
+#include "scratchpad.hpp"
 #include "svd_jacobi.hpp"
 #include "svd_paths.hpp"
+#include "team_shape.hpp"
 
 namespace nullscope::detail {
 
@@ -19,7 +21,7 @@ kernels::svd_jacobi_layout layout_of(const svd_problem<T>& problem, jacobi_shape
 
 template <class T>
 std::int64_t bytes_of(const kernels::svd_jacobi_layout& layout) {
-  return (layout.size() * static_cast<std::int64_t>(sizeof(T)) + 63) / 64 * 64;
+  return scratchpad_parts::rounded(layout.size() * static_cast<std::int64_t>(sizeof(T)));
 }
 
 /// A matrix in local memory costs no scratch; on a CPU, local memory is memory like any other.
@@ -51,20 +53,20 @@ std::int64_t jacobi_path<T>::scratch_bytes(const sycl::queue& queue, const svd_p
 }
 
 template <class T>
-sycl::event jacobi_path<T>::run(sycl::queue& queue, const svd_problem<T>& problem, jacobi_shape shape, void* scratch,
-                                const std::vector<sycl::event>& dependencies) {
+sycl::event jacobi_path<T>::run(sycl::queue& queue, const svd_problem<T>& problem, jacobi_shape shape,
+                                std::byte* scratch, const std::vector<sycl::event>& dependencies) {
   auto layout = layout_of(problem, shape);
   const bool uses_local = is_local<T>(queue, layout, shape);
-  const auto groups = static_cast<std::size_t>(uses_local ? problem.batch() : group_count(queue, problem));
-  const auto group = static_cast<std::size_t>(shape.group);
+  const std::int64_t groups = uses_local ? problem.batch() : group_count(queue, problem);
   const std::int64_t max_sweeps =
       problem.max_sweeps > 0 ? problem.max_sweeps : 60 + 2 * problem.n();  // rows that fall steeply are slow
   const auto start = [&]<int W>(kernels::svd_jacobi<T, W>) {
-    const kernels::svd_jacobi<T, W> kernel{layout,         problem.a,  problem.s,
-                                           problem.u,      problem.v,  problem.status,
-                                           problem.sweeps, max_sweeps, uses_local ? nullptr : static_cast<T*>(scratch)};
+    const kernels::svd_jacobi<T, W> kernel{
+        layout,         problem.a,  problem.s,
+        problem.u,      problem.v,  problem.status,
+        problem.sweeps, max_sweeps, uses_local ? nullptr : reinterpret_cast<T*>(scratch)};
     const std::size_t local = uses_local ? static_cast<std::size_t>(bytes_of<T>(layout)) : 0;
-    return launch(queue, sycl::nd_range<1>{groups * group, group}, local, kernel, dependencies);
+    return launch(queue, groups_of(groups, shape.group), local, kernel, dependencies);
   };
   return shape.is_wide ? start(kernels::svd_jacobi<T, wide<T>>{}) : start(kernels::svd_jacobi<T, 1>{});
 }

@@ -8,9 +8,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <nullscope/device.hpp>
 #include <thread>
+
+#include "scratchpad.hpp"
 
 namespace nullscope::detail {
 
@@ -29,34 +32,38 @@ lapack_int gesdd(char job, std::int64_t m, std::int64_t n, std::int64_t u_column
                              size, integers);
 }
 
-/// What one thread works in, in bytes from the start of its part of the scratchpad.
+template <class T>
+char job_of(const svd_problem<T>& problem) {
+  if (problem.u_columns == 0) return 'N';
+  return problem.u_columns == problem.m() && problem.m() > problem.n() ? 'A' : 'S';
+}
+
+/// Numbers of workspace that gesdd asks for.
+template <class T>
+lapack_int work_size_of(const svd_problem<T>& problem) {
+  T best = 0, unused = 0;
+  lapack_int unused_integer = 0;
+  gesdd(job_of(problem), problem.m(), problem.n(), problem.u_columns, &unused, &unused, &unused, &unused, &best, -1,
+        &unused_integer);
+  // the size comes as a number of type T, which may have been rounded down
+  return static_cast<lapack_int>(double(best) * (1 + double(std::numeric_limits<T>::epsilon()))) + 1;
+}
+
+/// What one thread works in.
 template <class T>
 struct workspace {
-  char job;
   lapack_int work_size;
-  std::int64_t a, s, u, v, work, integers, size;
+  T *a, *s, *u, *v, *work;
+  lapack_int* integers;
 
-  explicit workspace(const svd_problem<T>& problem) {
+  workspace(const svd_problem<T>& problem, lapack_int size, scratchpad_parts& parts) : work_size(size) {
     const std::int64_t m = problem.m(), n = problem.n(), columns = problem.u_columns;
-    job = columns == 0 ? 'N' : columns == m && m > n ? 'A' : 'S';
-    T best = 0, unused = 0;
-    lapack_int unused_integer = 0;
-    gesdd(job, m, n, columns, &unused, &unused, &unused, &unused, &best, -1, &unused_integer);
-    // the size comes as a number of type T, which may have been rounded down
-    work_size = static_cast<lapack_int>(double(best) * (1 + double(std::numeric_limits<T>::epsilon()))) + 1;
-    std::int64_t end = 0;
-    const auto place = [&end](std::int64_t count, std::size_t bytes) {
-      const std::int64_t begin = end;
-      end += (count * static_cast<std::int64_t>(bytes) + 63) / 64 * 64;
-      return begin;
-    };
-    a = place(m * n, sizeof(T));
-    s = place(n, sizeof(T));
-    u = place(m * columns, sizeof(T));
-    v = place(columns > 0 ? n * n : 0, sizeof(T));
-    work = place(work_size, sizeof(T));
-    integers = place(8 * n, sizeof(lapack_int));
-    size = end;
+    a = parts.take<T>(m * n);
+    s = parts.take<T>(n);
+    u = parts.take<T>(m * columns);
+    v = parts.take<T>(columns > 0 ? n * n : 0);
+    work = parts.take<T>(work_size);
+    integers = parts.take<lapack_int>(8 * n);
   }
 };
 
@@ -66,12 +73,9 @@ std::int64_t thread_count(const sycl::queue& queue, const svd_problem<T>& proble
 }
 
 template <class T>
-void decompose(const svd_problem<T>& problem, const workspace<T>& space, std::byte* memory, std::int64_t b) {
+void decompose(const svd_problem<T>& problem, const workspace<T>& space, std::int64_t b) {
   const std::int64_t m = problem.m(), n = problem.n(), columns = problem.u_columns;
-  T* const a = reinterpret_cast<T*>(memory + space.a);
-  T* const s = reinterpret_cast<T*>(memory + space.s);
-  T* const u = reinterpret_cast<T*>(memory + space.u);
-  T* const v = reinterpret_cast<T*>(memory + space.v);
+  const auto& [work_size, a, s, u, v, work, integers] = space;
   bool is_finite = true;
   for (std::int64_t r = 0; r < m; ++r) {
     for (std::int64_t c = 0; c < n; ++c) {
@@ -81,8 +85,7 @@ void decompose(const svd_problem<T>& problem, const workspace<T>& space, std::by
   }
   lapack_int info = 0;
   if (is_finite) {
-    info = gesdd(space.job, m, n, columns, a, s, v, u, reinterpret_cast<T*>(memory + space.work), space.work_size,
-                 reinterpret_cast<lapack_int*>(memory + space.integers));
+    info = gesdd(job_of(problem), m, n, columns, a, s, v, u, work, work_size, integers);
   }
   problem.status(b) = !is_finite ? svd_not_finite : info != 0 ? svd_not_converged : svd_converged;
   if (problem.sweeps.data != nullptr) problem.sweeps(b) = 0;
@@ -106,29 +109,34 @@ bool lapack_path<T>::serves(const sycl::queue& queue) {
 
 template <class T>
 std::int64_t lapack_path<T>::scratch_bytes(const sycl::queue& queue, const svd_problem<T>& problem) {
-  return thread_count(queue, problem) * workspace<T>(problem).size;
+  const lapack_int work_size = work_size_of(problem);
+  scratchpad_parts parts;
+  for (std::int64_t i = 0; i < thread_count(queue, problem); ++i) workspace<T>(problem, work_size, parts);
+  return parts.bytes();
 }
 
 template <class T>
-sycl::event lapack_path<T>::run(sycl::queue& queue, const svd_problem<T>& problem, void* scratch,
+sycl::event lapack_path<T>::run(sycl::queue& queue, const svd_problem<T>& problem, std::byte* scratch,
                                 const std::vector<sycl::event>& dependencies) {
-  const workspace<T> space(problem);
-  const std::int64_t threads = thread_count(queue, problem);
+  const lapack_int work_size = work_size_of(problem);
+  scratchpad_parts parts(scratch);
+  std::vector<workspace<T>> spaces;  // one a thread
+  for (std::int64_t i = 0; i < thread_count(queue, problem); ++i) spaces.emplace_back(problem, work_size, parts);
   return queue.submit([&](sycl::handler& handler) {
     handler.depends_on(dependencies);
     handler.host_task([=] {
       std::atomic<std::int64_t> next = 0;
-      const auto work = [&](std::int64_t thread) {
+      const auto work = [&](const workspace<T>& space) {
         // many matrices: one a thread; one large matrix: oneMKL's own threads
-        const bool is_alone = threads > 1 || problem.n() < 256;
+        const bool is_alone = spaces.size() > 1 || problem.n() < 256;
         const int before = is_alone ? mkl_set_num_threads_local(1) : 0;
-        std::byte* const memory = static_cast<std::byte*>(scratch) + thread * space.size;
-        for (std::int64_t b = next++; b < problem.batch(); b = next++) decompose(problem, space, memory, b);
+        for (std::int64_t b = next++; b < problem.batch(); b = next++) decompose(problem, space, b);
         if (is_alone) mkl_set_num_threads_local(before);
       };
       std::vector<std::jthread> others;
-      for (std::int64_t thread = 1; thread < threads; ++thread) others.emplace_back(work, thread);
-      work(0);
+      for (std::size_t thread = 1; thread < spaces.size(); ++thread)
+        others.emplace_back(work, std::cref(spaces[thread]));
+      work(spaces[0]);
     });
   });
 }

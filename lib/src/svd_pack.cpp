@@ -4,6 +4,7 @@
 
 #include "svd_pack.hpp"
 #include "svd_paths.hpp"
+#include "team_shape.hpp"
 
 namespace nullscope::detail {
 
@@ -22,7 +23,7 @@ kernels::svd_pack_layout layout_of(const svd_problem<T>& problem) {
 /// As many work-groups as keep every core busy: each has a scratch memory of its own, which stays in its core's cache.
 template <class T>
 std::int64_t group_count(const sycl::queue& queue, std::int64_t batch) {
-  const std::int64_t packs = (batch + lanes<T> - 1) / lanes<T>;
+  const std::int64_t packs = ceil_div(batch, lanes<T>);
   return std::min(packs, 4 * properties(queue.get_device()).compute_units);
 }
 
@@ -35,14 +36,13 @@ std::int64_t pack_path<T>::scratch_bytes(const sycl::queue& queue, const svd_pro
 }
 
 template <class T>
-sycl::event pack_path<T>::run(sycl::queue& queue, const svd_problem<T>& problem, void* scratch,
+sycl::event pack_path<T>::run(sycl::queue& queue, const svd_problem<T>& problem, std::byte* scratch,
                               const std::vector<sycl::event>& dependencies) {
   const std::int64_t max_sweeps = problem.max_sweeps > 0 ? problem.max_sweeps : 8 * problem.n() + 32;
   const kernels::svd_pack<T, lanes<T>> kernel{layout_of(problem), problem.a,  problem.s,
                                               problem.u,          problem.v,  problem.status,
-                                              problem.sweeps,     max_sweeps, static_cast<T*>(scratch)};
-  const auto groups = static_cast<std::size_t>(group_count<T>(queue, problem.batch()));
-  return launch(queue, sycl::nd_range<1>{groups, 1}, 0, kernel, dependencies);
+                                              problem.sweeps,     max_sweeps, reinterpret_cast<T*>(scratch)};
+  return launch(queue, groups_of(group_count<T>(queue, problem.batch()), 1), 0, kernel, dependencies);
 }
 
 template struct pack_path<float>;

@@ -27,7 +27,7 @@ struct svd_problem {
 template <class T>
 struct pack_path {
   static std::int64_t scratch_bytes(const sycl::queue& queue, const svd_problem<T>& problem);
-  static sycl::event run(sycl::queue& queue, const svd_problem<T>& problem, void* scratch,
+  static sycl::event run(sycl::queue& queue, const svd_problem<T>& problem, std::byte* scratch,
                          const std::vector<sycl::event>& dependencies);
 };
 
@@ -42,7 +42,7 @@ struct jacobi_shape {
 template <class T>
 struct jacobi_path {
   static std::int64_t scratch_bytes(const sycl::queue& queue, const svd_problem<T>& problem, jacobi_shape shape);
-  static sycl::event run(sycl::queue& queue, const svd_problem<T>& problem, jacobi_shape shape, void* scratch,
+  static sycl::event run(sycl::queue& queue, const svd_problem<T>& problem, jacobi_shape shape, std::byte* scratch,
                          const std::vector<sycl::event>& dependencies);
 };
 
@@ -51,7 +51,7 @@ template <class T>
 struct lapack_path {
   static bool serves(const sycl::queue& queue);
   static std::int64_t scratch_bytes(const sycl::queue& queue, const svd_problem<T>& problem);
-  static sycl::event run(sycl::queue& queue, const svd_problem<T>& problem, void* scratch,
+  static sycl::event run(sycl::queue& queue, const svd_problem<T>& problem, std::byte* scratch,
                          const std::vector<sycl::event>& dependencies);
 };
 

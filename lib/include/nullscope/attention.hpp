@@ -1,7 +1,9 @@
 /// Attention: out = softmax(scale q k^T) v for each head, without the matrix of weights.
 ///
-///   q (batch, heads, queries, dk), k (batch, heads, keys, dk), v (batch, heads, keys, dv), out (batch, heads, queries,
-///   dv)
+///   q    (batch, heads, queries, dk)
+///   k    (batch, heads, keys, dk)
+///   v    (batch, heads, keys, dv)
+///   out  (batch, heads, queries, dv)
 ///
 /// dk and dv are independent, from 1 to 512; any strides (k and v may have batch or head stride 0). Memory beside the
 /// operands: a copy of k and v in the scratchpad, O(keys (dk + dv)) a head. Cost 2 queries keys (dk + dv) operations a
@@ -28,9 +30,11 @@
 namespace nullscope {
 
 struct attention_options {
-  double scale = 0;                          ///< of the scores; 0: 1 / sqrt(dk)
-  bool causal = false;                       ///< query i sees key j if j - keys <= i - queries
-  view<const std::int64_t, 1> lengths = {};  ///< (batch), on the device: keys that are no padding; left out: all
+  double scale = 0;     ///< of the scores; 0: 1 / sqrt(dk)
+  bool causal = false;  ///< query i sees key j if j - keys <= i - queries
+
+  /// (batch), contiguous, on the device: how many keys are no padding; left out: all.
+  view<const std::int64_t, 1> lengths = {};
 };
 
 /// What attention can give beside its output; views without data are left out.
@@ -40,7 +44,7 @@ struct attention_row_results {
   view<T, 3> sum_of_squares = {};  ///< (batch, heads, queries): of the weights of the row
 };
 
-/// Bytes that `attention` needs for these operands.
+/// Bytes that `attention` needs for these operands; only extents and strides matter.
 template <class In>
 std::int64_t attention_scratchpad_size(const sycl::queue& queue, view<const In, 4> k, view<const In, 4> v);
 

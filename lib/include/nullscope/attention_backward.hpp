@@ -1,7 +1,11 @@
 /// Gradients of attention: from d_out = dL / d out to d_q, d_k and d_v, without the matrix of weights.
 ///
-///   q (batch, heads, queries, dk), k (batch, heads, keys, dk), v (batch, heads, keys, dv), out and d_out (batch,
-///   heads, queries, dv), log_sum_exp (batch, heads, queries); each gradient has the shape of its operand
+///   q            (batch, heads, queries, dk)
+///   k            (batch, heads, keys, dk)
+///   v            (batch, heads, keys, dv)
+///   out, d_out   (batch, heads, queries, dv)
+///   log_sum_exp  (batch, heads, queries)
+///   d_q, d_k, d_v as q, k, v
 ///
 /// With A = softmax(scale q k^T) and D = row sums of d_out * out:  d_v = A^T d_out,  G = A * (d_out v^T - D),
 /// d_q = scale G k,  d_k = scale G^T q.
@@ -38,7 +42,7 @@ struct attention_gradients {
   view<T, 4> d_q, d_k, d_v;
 };
 
-/// Bytes that `attention_backward` needs for these operands.
+/// Bytes that `attention_backward` needs for these operands; only extents and strides matter.
 template <class In>
 std::int64_t attention_backward_scratchpad_size(const sycl::queue& queue, view<const In, 4> q, view<const In, 4> k,
                                                 view<const In, 4> v);

@@ -31,7 +31,7 @@ sycl::event attention_weights(sycl::queue& queue, std::type_identity_t<view<cons
                               std::int64_t first_query = 0, std::int64_t first_key = 0,
                               const attention_options& options = {}, const std::vector<sycl::event>& dependencies = {});
 
-/// Bytes that `attention_received` needs for these operands: a copy of q and k.
+/// Bytes that `attention_received` needs for these operands, a copy of q and k; only extents and strides matter.
 template <class In>
 std::int64_t attention_received_scratchpad_size(const sycl::queue& queue, view<const In, 4> q, view<const In, 4> k);
 

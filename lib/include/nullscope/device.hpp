@@ -39,7 +39,7 @@ std::vector<sycl::device> devices();
 
 /// Chooses a device:
 ///   ""                 a GPU if there is one, otherwise what the runtime prefers
-///   "cpu", "gpu"       the first of that kind; "gpu:1" the second
+///   "cpu", "gpu"       the first of that kind (or "accelerator"); "gpu:1" the second
 ///   "2"                by its place in `devices()`
 ///   anything else      the first whose name contains the text, whatever the case
 /// Throws unsupported_device with the list of devices if none fits.

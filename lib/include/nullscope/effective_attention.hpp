@@ -9,10 +9,10 @@
 /// with U (keys, rank) an orthonormal basis of the range of T, and P = A U (queries, rank): attention with U in place
 /// of v. The factors take O(S rank) memory; `attention_part` gives the dense matrices, or tiles of them, on request.
 ///
-///   q (heads, queries, dk), k (heads, keys, dk), v (heads, keys, dv), h (heads, dv, d) or no data: T = v
+///   q (heads, queries, dk), k (heads, keys, dk), v (heads, keys, dv), h (heads, dv, d), or left out: T = v
 ///
-/// `heads` counts whatever is a head: layers, samples and sequences of the same length too. Padding must not enter T:
-/// slice the tokens that count, or let the tensor version do it (`lengths`).
+/// `heads` counts whatever is a head: layers, samples and sequences of the same length too. dk and min(keys, dv, d) are
+/// at most 512. Padding must not enter T: slice the tokens that count, or let the tensor version do it (`lengths`).
 ///
 /// T is float or double. Everything validates first: invalid_argument names the operand and its shape,
 /// unsupported_device a device without fp64 or with too little local memory; nothing is overwritten then.
@@ -35,12 +35,14 @@ namespace nullscope {
 template <class T>
 struct attention_heads {
   view<const T, 3> q, k, v;
-  view<const T, 3> h = {};  ///< no data: T = v; batch stride 0: one h for all heads
+  view<const T, 3> h = {};  ///< an empty view, view<const T, 3>{}: T = v; batch stride 0: one h for all heads
+
+  bool has_projection() const { return h.data != nullptr || h.extent[0] != 0 || h.extent[1] != 0 || h.extent[2] != 0; }
 
   /// k = min(keys, dv, d), the largest rank there can be.
   std::int64_t basis_columns() const {
     const std::int64_t columns = std::min(v.extent[1], v.extent[2]);
-    return h.data == nullptr ? columns : std::min(columns, h.extent[2]);
+    return has_projection() ? std::min(columns, h.extent[2]) : columns;
   }
 };
 
@@ -100,8 +102,9 @@ struct attention_factors {
   view<const T, 3> p, u;         ///< (heads, queries, k), (heads, keys, k)
 };
 
-/// out (heads, rows, columns) = the tile of the matrix that begins at (first_query, first_key); everything: all
-/// queries, all keys. Options as `effective_attention` had them. The last stride of out is 1.
+/// out (heads, rows, columns) = the tile of the matrix that begins at (first_query, first_key); with both 0 and the
+/// extents (heads, queries, keys) all of it. Options as `effective_attention` had them. Any strides; fastest where the
+/// last one of out is 1.
 template <class T>
 sycl::event attention_part(sycl::queue& queue, attention_matrix matrix, const attention_factors<T>& factors,
                            std::int64_t first_query, std::int64_t first_key, view<T, 3> out,
@@ -117,8 +120,8 @@ struct effective_attention_tensors {
   std::vector<effective_attention_summary<T>> summary;  ///< (batch * heads)
 };
 
-/// Allocates, computes and waits. q, k (batch, heads, S, dk), v (batch, heads, S, dv), h (heads, dv, d), or an empty
-/// tensor for T = v; or all but h without the batch. lengths (batch): the tokens of each sequence that are no padding,
+/// Allocates, computes and waits. q, k (batch, heads, S, dk), v (batch, heads, S, dv), h (heads, dv, d), or tensor<T>{}
+/// for T = v; or all but h without the batch. lengths (batch): the tokens of each sequence that are no padding,
 /// as queries and as keys; none given: all. Throws computation_error with the ids of the heads that failed.
 template <class T>
 effective_attention_tensors<T> effective_attention(sycl::queue& queue, const tensor<T>& q, const tensor<T>& k,

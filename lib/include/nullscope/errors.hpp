@@ -1,5 +1,6 @@
-/// The errors that Nullscope throws. Each says what went wrong, with the names and shapes of the operands; all are
-/// thrown before the first launch of the function that throws, so that nothing has been overwritten.
+/// The errors that Nullscope throws. Each says what went wrong, with the names and shapes of the operands.
+/// invalid_argument and unsupported_device come before the first launch of the function that throws: nothing has been
+/// overwritten then.
 #pragma once
 
 #include <cstdint>
@@ -46,13 +47,14 @@ class file_error : public error {
   using error::error;
 };
 
-/// An algorithm failed on some matrices of a batch: they did not converge, or held NaN or infinity.
+/// An algorithm failed on some matrices of a batch: they did not converge, or held NaN or infinity. Only functions that
+/// wait throw it; the others give a status for each matrix.
 class computation_error : public error {
  public:
   computation_error(const std::string& message, std::vector<std::int64_t> failed_batch_ids)
       : error(message), failed_batch_ids_(std::move(failed_batch_ids)) {}
 
-  /// The matrices that failed, ascending; the others are right.
+  /// The matrices that failed, ascending.
   const std::vector<std::int64_t>& failed_batch_ids() const { return failed_batch_ids_; }
 
  private:

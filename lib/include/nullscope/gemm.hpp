@@ -64,7 +64,7 @@ using product_of = std::conditional_t<std::is_same_v<T, bfloat16>, float, T>;
 /// a b as a new tensor, complete on return: (m, k) (k, n) -> (m, n), or with a batch in front of both or of one of
 /// them. T is float, double or bfloat16 (the product is float then). Throws invalid_argument on other ranks.
 template <class T>
-tensor<product_of<T>> multiply(sycl::queue& queue, const tensor<T>& a, const tensor<T>& b,
-                               const gemm_options& options = {});
+tensor<product_of<T>> matrix_product(sycl::queue& queue, const tensor<T>& a, const tensor<T>& b,
+                                     const gemm_options& options = {});
 
 }  // namespace nullscope

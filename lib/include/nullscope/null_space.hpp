@@ -8,7 +8,7 @@
 /// T is float or double. All functions validate first: invalid_argument names the operand and its shape,
 /// unsupported_device a device without fp64; nothing is overwritten then. Results are deterministic. Outputs overlap
 /// nothing, unless said otherwise. Scratchpads are device memory of at least the size in bytes that the
-/// `_scratchpad_size` function gives, aligned as T.
+/// `_scratchpad_size` function gives, wherever it begins.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +43,8 @@ std::int64_t range_basis_scratchpad_size(const sycl::queue& queue, std::int64_t 
 ///   u (batch, S, k)  orthonormal columns [0, rank), left singular vectors of T; the columns after them are zero
 ///   s (batch, k)     the singular values of T, descending
 ///   rank (batch)     how many count; dim LN(T) = S - rank
-///   status (batch)   as `svd` gives it; a head with NaN or infinity gets svd_not_finite, rank -1 and NaN, and no other
-///   head does
+///   status (batch)   as `svd` gives it
+/// A head with NaN or infinity gets svd_not_finite, rank -1 and NaN, and no other head does.
 /// h may have batch stride 0. V = Q R, then the LQ of R H (d_v x d), then the SVD of a d_v x d_v matrix, then U = Q U':
 /// O(S d_v^2 + d d_v^2) operations and O(S d_v + d d_v) memory a head.
 template <class T>
@@ -59,14 +59,15 @@ sycl::event range_basis(sycl::queue& queue, std::type_identity_t<view<const T, 3
                         view<std::int64_t, 1> rank, view<std::int32_t, 1> status, std::span<std::byte> scratchpad,
                         const rank_tolerance& tolerance = {}, const std::vector<sycl::event>& dependencies = {});
 
+/// Bytes that `append_ones` needs for basis (batch, S, k + 1).
 template <class T>
 std::int64_t append_ones_scratchpad_size(std::int64_t batch, std::int64_t tokens);
 
 /// Turns a basis of the range of T into one of span(T, 1), whose complement is LN([T, 1]): basis (batch, S, k + 1)
 /// comes with orthonormal columns [0, rank) and zeros after them (what `range_basis` writes into its slice of k
-/// columns, and a zero column). The part of 1 outside the span, if its length is above relative * |1| (default max(S,
-/// k) * eps), becomes column `rank`, and rank_with_ones = rank + 1; otherwise rank_with_ones = rank. dim LN([T, 1]) = S
-/// - rank_with_ones. rank -1 stays -1.
+/// columns, and a zero column). The part of 1 outside the span, if its length is above relative_tolerance * |1|,
+/// becomes column `rank`, and rank_with_ones = rank + 1; otherwise rank_with_ones = rank. A negative tolerance stands
+/// for max(S, k + 1) * eps. dim LN([T, 1]) = S - rank_with_ones. rank -1 stays -1.
 template <class T>
 sycl::event append_ones(sycl::queue& queue, view<T, 3> basis, view<const std::int64_t, 1> rank,
                         view<std::int64_t, 1> rank_with_ones, std::span<std::byte> scratchpad,
@@ -78,11 +79,12 @@ enum class row_part {
   null_space  ///< x - x U U^T, in LN(T)
 };
 
+/// Bytes that `project` and `random_null_space_rows` need for (batch, rows, S) and u (batch, S, columns).
 template <class T>
 std::int64_t project_scratchpad_size(std::int64_t batch, std::int64_t rows, std::int64_t columns);
 
 /// out (batch, rows, S) = that part of x (batch, rows, S), by two products with u (batch, S, k), 4 rows S k operations.
-/// u has orthonormal or zero columns. out may be x itself. The scratchpad holds rows * k numbers a matrix.
+/// u has orthonormal or zero columns. out may be x itself.
 template <class T>
 sycl::event project(sycl::queue& queue, row_part part, std::type_identity_t<view<const T, 3>> x,
                     std::type_identity_t<view<const T, 3>> u, view<T, 3> out, std::span<std::byte> scratchpad,
@@ -90,19 +92,20 @@ sycl::event project(sycl::queue& queue, row_part part, std::type_identity_t<view
 
 /// out (batch, rows, S), densely packed: random rows of the complement of u (batch, S, k), normal with the identity of
 /// the complement as their covariance. Numbers come from `stream` alone. Projected twice, so that they are orthogonal
-/// to u to rounding even if the complement is small. Scratchpad as for `project`.
+/// to u to rounding even if the complement is small. The scratchpad is that of `project`.
 template <class T>
 sycl::event random_null_space_rows(sycl::queue& queue, std::type_identity_t<view<const T, 3>> u, view<T, 3> out,
                                    random_stream stream, std::span<std::byte> scratchpad,
                                    const std::vector<sycl::event>& dependencies = {});
 
+/// Bytes that `null_space_basis` needs for u (batch, S, columns).
 template <class T>
 std::int64_t null_space_basis_scratchpad_size(const sycl::queue& queue, std::int64_t batch, std::int64_t tokens,
                                               std::int64_t columns);
 
 /// An explicit orthonormal basis of the complement of u (batch, S, k), whose first rank columns count and whose others
-/// are zero: null_basis (batch, S, S), columns [0, S - rank) orthonormal and orthogonal to u, the others zero. For
-/// moderate S: it has S^2 numbers.
+/// are zero: null_basis (batch, S, S), columns [0, S - rank) orthonormal and orthogonal to u, the others zero. k <= S.
+/// For moderate S: it has S^2 numbers.
 template <class T>
 sycl::event null_space_basis(sycl::queue& queue, std::type_identity_t<view<const T, 3>> u,
                              view<const std::int64_t, 1> rank, view<T, 3> null_basis, std::span<std::byte> scratchpad,

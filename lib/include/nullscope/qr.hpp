@@ -19,8 +19,7 @@ std::int64_t qr_scratchpad_size(const sycl::queue& queue, std::int64_t batch, st
 
 /// For each matrix of a (batch, m, n), with k = min(m, n):
 ///   q (batch, m, k)  orthonormal columns, q^T q = I, whatever the rank of a
-///   r (batch, k, n)  upper triangular, its strictly lower part is set to zero; the signs of its diagonal are as they
-///   fall
+///   r (batch, k, n)  upper triangular, its strictly lower part is set to zero; signs of its diagonal as they fall
 /// q may be an empty view, view<T, 3>{}: only r is computed, in half the time.
 ///
 /// Householder reflectors throughout: 2 m n^2 flops for r and as many for q (m >= n). A tall matrix of a small batch is
@@ -28,8 +27,8 @@ std::int64_t qr_scratchpad_size(const sycl::queue& queue, std::int64_t batch, st
 /// 1e-30, zero columns and columns of very different size are safe. NaN or infinity makes that matrix's q and r NaN,
 /// and no other's.
 ///
-/// q may be a itself (same memory, same strides); otherwise outputs overlap nothing. The scratchpad holds at least
-/// `qr_scratchpad_size` bytes. T is float or double. Deterministic.
+/// q may be a itself (same memory, same strides); otherwise outputs overlap nothing. The scratchpad is device memory of
+/// at least `qr_scratchpad_size` bytes. T is float or double. Deterministic.
 /// Throws invalid_argument (shapes, strides, null pointers, scratchpad) or unsupported_device (double), before any
 /// launch.
 template <class T>

@@ -30,7 +30,8 @@ struct simplex_options {
   double share = 1;  ///< lambda = share * lambda_max; 1 puts a zero into every row
 };
 
-/// Bytes that `simplex_alternatives` needs for these shapes.
+/// Bytes that `simplex_alternatives` needs for out (heads, alternatives, rows, tokens) and basis (heads, tokens,
+/// columns), columns being k + 1.
 template <class T>
 std::int64_t simplex_alternatives_scratchpad_size(const sycl::queue& queue, std::int64_t heads,
                                                   std::int64_t alternatives, std::int64_t rows, std::int64_t tokens,
@@ -54,23 +55,26 @@ struct simplex_check {
   T output_error;  ///< largest |(a' - a) B| over the columns of the basis B of span(T, 1), relative to |a' - a|
 };
 
+/// Bytes that `check_alternatives` needs; shapes as for `simplex_alternatives_scratchpad_size`.
 template <class T>
 std::int64_t check_alternatives_scratchpad_size(std::int64_t heads, std::int64_t alternatives, std::int64_t rows,
                                                 std::int64_t tokens, std::int64_t columns);
 
-/// checks (heads, alternatives) of what `simplex_alternatives` wrote.
+/// checks (heads, alternatives) of what `simplex_alternatives` wrote into out, from the same a and basis.
 template <class T>
 sycl::event check_alternatives(sycl::queue& queue, std::type_identity_t<view<const T, 3>> a,
                                std::type_identity_t<view<const T, 3>> basis, std::type_identity_t<view<const T, 4>> out,
                                view<simplex_check<T>, 2> checks, std::span<std::byte> scratchpad,
                                const std::vector<sycl::event>& dependencies = {});
 
+/// Bytes that `logit_rank` needs for a (batch, rows, tokens).
 template <class T>
 std::int64_t logit_rank_scratchpad_size(const sycl::queue& queue, std::int64_t batch, std::int64_t rows,
                                         std::int64_t tokens);
 
 /// rank (batch) of the logits of the weights a (batch, rows, S): log(a) minus its first column, by batched SVD. Softmax
-/// of q k^T with heads of dk has rank at most dk there. Weights of zero have no logit: their matrix gets rank -1.
+/// of q k^T with heads of dk has rank at most dk there. Weights of zero have no logit: their matrix gets rank -1. A
+/// singular value counts above relative_tolerance times the largest; negative: max(rows, S) * eps.
 template <class T>
 sycl::event logit_rank(sycl::queue& queue, view<const T, 3> a, view<std::int64_t, 1> rank,
                        std::span<std::byte> scratchpad, double relative_tolerance = -1,

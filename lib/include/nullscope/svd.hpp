@@ -1,27 +1,25 @@
 /// Singular value decompositions of batches of matrices, and their numerical ranks.
 ///
-///   a = u diag(s) vt        a (batch, m, n), s (batch, min(m, n)) descending and not negative, signs of vectors as
-///   they fall
+///   a = u diag(s) vt    a (batch, m, n), s (batch, min(m, n)) descending and not negative
 ///
-/// | vectors | u | vt |
-/// | none | not touched (pass an empty view) | not touched |
-/// | thin | (batch, m, min(m, n)) | (batch, min(m, n), n) |
-/// | full | (batch, m, m) | (batch, n, n) |
+///   vectors   u                                    vt
+///   none      not touched (pass an empty view)     not touched
+///   thin      (batch, m, min(m, n))                (batch, min(m, n), n)
+///   full      (batch, m, m)                        (batch, n, n)
 ///
-/// u and vt have orthonormal columns and rows whatever the rank of a. Each matrix is scaled by a power of two first, so
-/// entries near the limits of the type do no harm.
+/// u and vt have orthonormal columns and rows whatever the rank of a; their signs are as they fall. Each matrix is
+/// scaled by a power of two first, so entries near the limits of the type do no harm.
 ///
 /// The algorithms:
 /// - `bidiagonal`: Householder bidiagonalisation and implicitly shifted QR with one matrix a vector lane; tall and wide
 ///   matrices are reduced by QR first. Backward stable: every value is right to a few eps * sigma_max.
 /// - `jacobi`: one-sided Jacobi rotations with a work-group a matrix, for GPUs and for small batches. If the columns of
-/// a (the
-///   rows, if m < n) are badly scaled but well conditioned when brought to length one, the small singular values have
-///   high relative accuracy: |ds| / s of the order of eps times that condition, not times the condition of a.
+///   a (the rows, if m < n) are badly scaled but well conditioned when brought to length one, the small singular values
+///   have high relative accuracy: |ds| / s of the order of eps times that condition, not times the condition of a.
 /// - `lapack`: oneMKL's gesdd on the host, one matrix a thread; only where the library has oneMKL and the device is a
-/// CPU.
+///   CPU.
 /// - `automatic`: `bidiagonal` on CPUs (`lapack` where that is faster: a few matrices, or very large ones), `jacobi`
-/// elsewhere.
+///   elsewhere.
 ///
 /// The same matrix gives the same bits wherever in a batch it stands, and from run to run; a different size of the
 /// batch may select another algorithm.
@@ -53,7 +51,7 @@ enum svd_status : std::int32_t {
   svd_not_finite = 2      ///< a held NaN or infinity; s, u and vt of this matrix are NaN
 };
 
-/// Bytes of device memory that `svd` needs for a (batch, m, n).
+/// Bytes of device memory that `svd` needs for a (batch, m, n) with these options.
 template <class T>
 std::int64_t svd_scratchpad_size(const sycl::queue& queue, std::int64_t batch, std::int64_t m, std::int64_t n,
                                  const svd_options& options = {});

@@ -1,6 +1,11 @@
 /// An array that owns its memory on a device, for people who want an answer; the functions themselves take views.
+///
+///   const tensor<float> a(queue, {batch, m, n}, numbers);   // a copy of host memory
+///   tensor<std::byte> scratchpad(queue, {qr_scratchpad_size<float>(queue, batch, m, n)});
+///   qr<float>(queue, a.as<3>(), q.as<3>(), r.as<3>(), scratchpad.span());
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <nullscope/view.hpp>
@@ -54,6 +59,10 @@ class tensor {
   const T* data() const { return data_.get(); }
   std::int64_t size() const { return size_; }
   const shape_type& shape() const { return shape_; }
+
+  /// All elements, one after the other: what a function takes as its scratchpad.
+  std::span<T> span() { return {data(), static_cast<std::size_t>(size_)}; }
+  std::span<const T> span() const { return {data(), static_cast<std::size_t>(size_)}; }
 
   /// Blocks until the copy is complete.
   void copy_from(std::span<const T> host) {

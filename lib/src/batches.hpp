@@ -1,0 +1,34 @@
+/// What the functions on tensors share: matrices as a batch, and which of a batch failed.
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdint>
+#include <nullscope/errors.hpp>
+#include <nullscope/svd.hpp>
+#include <nullscope/tensor.hpp>
+#include <string_view>
+#include <vector>
+
+namespace nullscope::detail {
+
+/// (batch, rows, columns), or (rows, columns) as a batch of one.
+template <class T>
+view<const T, 3> as_batch(std::string_view function, std::string_view operand, const tensor<T>& x) {
+  if (x.shape().size() == 3) return x.template as<3>();
+  if (x.shape().size() == 2) return contiguous(x.data(), 1, x.shape()[0], x.shape()[1]);
+  throw invalid_argument(
+      fmt::format("{}: {} {} is neither a matrix nor a batch of matrices", function, operand, x.shape()));
+}
+
+/// The places of those that did not converge, from the status that `svd` gives.
+inline std::vector<std::int64_t> failed_ids(const std::vector<std::int32_t>& status) {
+  std::vector<std::int64_t> failed;
+  for (std::size_t i = 0; i < status.size(); ++i) {
+    if (status[i] != svd_converged) failed.push_back(static_cast<std::int64_t>(i));
+  }
+  return failed;
+}
+
+}  // namespace nullscope::detail

@@ -1,0 +1,195 @@
+/// What gemm promises beside the numbers: empty operands, dependencies, far memory, messages, scratchpads, plans.
+#include <fmt/format.h>
+
+#include "gemm_joint_matrix_plan.hpp"
+#include "gemm_support.hpp"
+
+namespace nullscope::test {
+namespace {
+
+TEST_P(gemm_test, does_not_read_the_factors_for_alpha_0_and_gives_beta_c_for_k_0) {
+  tensor<float> factor(queue_, {1, 2, 2}, std::vector<float>(4, static_cast<float>(not_a_number)));
+  for (const gemm_path path : {gemm_path::automatic, gemm_path::own}) {
+    tensor<float> c(queue_, {1, 2, 2}, std::vector<float>{1, 2, 3, 4});
+    gemm(queue_, 0, factor.as<3>(), factor.as<3>(), 2, c.as<3>(), {}, {path}).wait();
+    EXPECT_EQ(c.to_host(), (std::vector<float>{2, 4, 6, 8}));
+    const auto empty = [](std::int64_t rows, std::int64_t columns) {
+      return contiguous<const float>(nullptr, 1, rows, columns);
+    };
+    gemm(queue_, 1, empty(2, 0), empty(0, 2), 0.5, c.as<3>(), {}, {path}).wait();
+    EXPECT_EQ(c.to_host(), (std::vector<float>{1, 2, 3, 4}));
+    gemm(queue_, 1, empty(2, 0), empty(0, 2), 0, c.as<3>(), {}, {path}).wait();
+    EXPECT_EQ(c.to_host(), std::vector<float>(4, 0));
+  }
+}
+
+TEST_P(gemm_test, does_nothing_for_an_empty_product) {
+  const auto empty = [](std::int64_t batch, std::int64_t rows, std::int64_t columns) {
+    return contiguous<double>(nullptr, batch, rows, columns);
+  };
+  if (!has_fp64()) GTEST_SKIP();
+  gemm(queue_, 1, empty(0, 2, 3), empty(0, 3, 4), 0, empty(0, 2, 4)).wait();
+  tensor<double> x(queue_, {1, 3, 4});
+  gemm(queue_, 1, empty(1, 0, 3), x.as<3>(), 0, empty(1, 0, 4)).wait();
+  gemm(queue_, 1, transposed(x.as<3>()), empty(1, 3, 0), 0, empty(1, 4, 0)).wait();
+}
+
+TEST_P(gemm_test, honours_dependencies_on_an_out_of_order_queue) {
+  sycl::queue out_of_order(GetParam());
+  const std::int64_t n = 700;
+  // Slow products of ones before quick ones on a corner of their result: x -> n in every element, then c = n^2 + ...
+  for (const gemm_path path : {gemm_path::automatic, gemm_path::own}) {
+    tensor<float> ones(queue_, {1, n, n}, std::vector<float>(static_cast<std::size_t>(n * n), 1));
+    tensor<float> x(queue_, {1, n, n}, std::vector<float>(static_cast<std::size_t>(n * n), 0)), c(queue_, {1, 4, 4});
+    const auto corner = slice(slice(x.as<3>(), 1, n - 4, 4), 2, n - 4, 4);
+    const view<const float, 3> four = slice(slice(ones.as<3>(), 1, 0, 4), 2, 0, 4);
+    sycl::event last;
+    for (int i = 0; i < 5; ++i) {
+      const sycl::event slow = gemm(out_of_order, 1, ones.as<3>(), ones.as<3>(), 1, x.as<3>(), {last}, {path});
+      last = gemm(out_of_order, 1, corner, four, i == 0 ? 0 : 1, c.as<3>(), {slow}, {path});
+    }
+    gemm(out_of_order, 1, contiguous<const float>(nullptr, 0, 1, 1), contiguous<const float>(nullptr, 0, 1, 1), 0,
+         contiguous<float>(nullptr, 0, 1, 1), {last}, {path})
+        .wait();  // an empty product waits too
+    EXPECT_EQ(c.to_host(), std::vector<float>(16, 4 * static_cast<float>(n) * (1 + 2 + 3 + 4 + 5)));
+  }
+}
+
+TEST_P(gemm_test, reaches_beyond_2_to_the_31_elements) {
+  const std::int64_t far = (std::int64_t{1} << 31) + 64, bytes = (far + 256) * static_cast<std::int64_t>(sizeof(float));
+  if (properties(GetParam()).max_allocation_bytes < bytes) GTEST_SKIP() << "the device has not " << bytes << " bytes";
+  tensor<float> memory(queue_, {far + 256});  // on a CPU only the pages that are touched become real
+  const std::vector<float> row0{1, 2}, row1{3, 4};
+  float* data = memory.data();
+  queue_.copy(row0.data(), data, 2).wait();
+  queue_.copy(row1.data(), data + far, 2).wait();
+  for (const way by : {way::automatic, way::vectors_512, way::work_items}) {
+    view<float, 3> a{data, {1, 2, 2}, {0, far, 1}}, c{data + 16, {1, 2, 2}, {0, far, 1}};
+    multiply_by<float, float>(by, 1, a, transposed(a), 0, c).wait();
+    std::vector<float> got(4);
+    queue_.copy(data + 16, got.data(), 2).wait();
+    queue_.copy(data + 16 + far, got.data() + 2, 2).wait();
+    EXPECT_EQ(got, (std::vector<float>{5, 11, 11, 25}));
+    c = {data + 32, {2, 2, 1}, {far, 1, 1}};  // a far batch
+    const view<const float, 3> column{data, {2, 2, 1}, {far, 1, 1}}, one{data, {2, 1, 1}, {0, 1, 1}};
+    multiply_by<float, float>(by, 1, column, one, 0, c).wait();
+    queue_.copy(data + 32, got.data(), 2).wait();
+    queue_.copy(data + 32 + far, got.data() + 2, 2).wait();
+    EXPECT_EQ(got, (std::vector<float>{1, 2, 3, 4}));
+  }
+}
+
+TEST_P(gemm_test, says_which_operand_does_not_fit) {
+  tensor<float> x(queue_, {1000});
+  const auto matrices = [&](std::int64_t batch, std::int64_t rows, std::int64_t columns) {
+    return contiguous(x.data(), batch, rows, columns);
+  };
+  const auto message = [&](view<const float, 3> a, view<const float, 3> b, view<float, 3> c) {
+    return message_of<invalid_argument>([&] { gemm(queue_, 1, a, b, 0, c); });
+  };
+  EXPECT_EQ(message(matrices(2, 3, 4), matrices(2, 5, 6), matrices(2, 3, 6)),
+            "gemm: dimension 2 of a (2, 3, 4) with strides (12, 4, 1) differs from dimension 1 of b (2, 5, 6) with "
+            "strides (30, 6, 1)");
+  EXPECT_NE(message(matrices(2, 2, 4), matrices(2, 4, 6), matrices(2, 3, 6)).find("dimension 1 of a"),
+            std::string::npos);
+  EXPECT_NE(message(matrices(2, 3, 4), matrices(2, 4, 5), matrices(2, 3, 6)).find("dimension 2 of b"),
+            std::string::npos);
+  EXPECT_NE(message(matrices(3, 3, 4), matrices(2, 4, 6), matrices(2, 3, 6)).find("dimension 0 of a"),
+            std::string::npos);
+  EXPECT_NE(message(matrices(2, 3, 4), matrices(3, 4, 6), matrices(2, 3, 6)).find("dimension 0 of b"),
+            std::string::npos);
+  view<float, 3> c = matrices(2, 3, 6);
+  c.stride[0] = 0;
+  EXPECT_NE(
+      message(matrices(2, 3, 4), matrices(2, 4, 6), c).find("c (2, 3, 6) with strides (0, 6, 1) has strides that"),
+      std::string::npos);
+  EXPECT_NE(message(contiguous<const float>(nullptr, 2, 3, 4), matrices(2, 4, 6), matrices(2, 3, 6)).find("null"),
+            std::string::npos);
+  view<float, 3> b = matrices(2, 4, 6);
+  b.stride[2] = -1;
+  EXPECT_NE(message(matrices(2, 3, 4), b, matrices(2, 3, 6)).find("negative stride"), std::string::npos);
+}
+
+TEST_P(gemm_test, says_when_onemkl_cannot_take_the_operands) {
+  tensor<float> x(queue_, {1000});
+  const auto call = [&] {
+    view<const float, 3> a = contiguous(x.data(), 1, 3, 4);
+    a.stride[1] = 8, a.stride[2] = 2;
+    gemm(queue_, 1, a, contiguous(x.data(), 1, 4, 6), 0, contiguous(x.data() + 500, 1, 3, 6), {}, {gemm_path::onemkl});
+  };
+  if (has_onemkl()) {
+    EXPECT_NE(message_of<invalid_argument>(call).find("a (1, 3, 4) with strides (12, 8, 2)"), std::string::npos);
+  } else {
+    EXPECT_NE(message_of<unsupported_device>(call).find("oneMKL does not serve"), std::string::npos);
+  }
+}
+
+TEST_P(gemm_test, asks_for_the_scratchpad_that_a_matrix_engine_needs) {
+  tensor<bfloat16> x(queue_, {1000}, std::vector<bfloat16>(1000, bfloat16(1.0f)));
+  tensor<float> c(queue_, {2, 3, 5});
+  const auto a = contiguous<const bfloat16>(x.data(), 2, 3, 4), b = contiguous<const bfloat16>(x.data(), 2, 4, 5);
+  const gemm_options own{gemm_path::own};
+  const std::int64_t size = gemm_scratchpad_size(queue_, a, b, c.as<3>(), own);
+  EXPECT_EQ(size > 0, detail::gemm_joint_matrix_serves(properties(GetParam())));
+  const auto without_memory = [](auto x) { return x.data = nullptr, x; };
+  EXPECT_EQ(gemm_scratchpad_size(queue_, without_memory(a), without_memory(b), without_memory(c.as<3>()), own), size);
+  EXPECT_EQ(gemm_scratchpad_size(queue_, contiguous<const bfloat16>(nullptr, 2, 3, 0),
+                                 contiguous<const bfloat16>(nullptr, 2, 0, 5), c.as<3>(), own),
+            0);
+  EXPECT_NE(
+      message_of<invalid_argument>([&] { gemm_scratchpad_size(queue_, a, a, c.as<3>(), own); }).find("of b (2, 3"),
+      std::string::npos);
+  if (size == 0) return;
+  tensor<std::byte> memory(queue_, {size});
+  const auto run = [&](std::int64_t bytes) {
+    gemm(queue_, 1, a, b, 0, c.as<3>(), {memory.data(), static_cast<std::size_t>(bytes)}, {}, own).wait();
+  };
+  EXPECT_EQ(message_of<invalid_argument>([&] { run(size - 1); }),
+            fmt::format("gemm: the scratchpad holds {} bytes, {} are needed", size - 1, size));
+  run(size);
+  EXPECT_EQ(c.to_host(), std::vector<float>(30, 4));
+}
+
+TEST_P(gemm_test, multiplies_tensors) {
+  tensor<float> a(queue_, {2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}),
+      b(queue_, {3, 1}, std::vector<float>{1, 0, -1});
+  const tensor<float> c = matrix_product(queue_, a, b);
+  EXPECT_EQ(c.shape(), (std::vector<std::int64_t>{2, 1}));
+  EXPECT_EQ(c.to_host(), (std::vector<float>{-2, -2}));
+  tensor<bfloat16> one(queue_, {2, 1, 1}, std::vector<bfloat16>{bfloat16(2.0f), bfloat16(3.0f)});
+  tensor<bfloat16> row(queue_, {1, 2}, std::vector<bfloat16>{bfloat16(1.0f), bfloat16(4.0f)});
+  const tensor<float> batch = matrix_product(queue_, one, row);
+  EXPECT_EQ(batch.shape(), (std::vector<std::int64_t>{2, 1, 2}));
+  EXPECT_EQ(batch.to_host(), (std::vector<float>{2, 8, 3, 12}));
+  tensor<float> vector(queue_, {3});
+  EXPECT_NE(message_of<invalid_argument>([&] {
+              matrix_product(queue_, a, vector);
+            }).find("matrix_product: b [3] is neither a matrix"),
+            std::string::npos);
+}
+
+TEST(plan_gemm, fits_local_memory_and_keeps_all_compute_units_busy) {
+  for (const std::int64_t units : {1, 2, 7, 64}) {
+    for (const std::int64_t batch : {1, 3, 100}) {
+      for (const std::int64_t rows : {1, 2, 25, 26, 128, 1000}) {
+        for (const std::int64_t columns : {1, 3, 11, 32, 500}) {
+          const detail::gemm_plan plan = detail::plan_gemm({batch, rows, columns, 25, 8, 48}, units);
+          SCOPED_TRACE(testing::Message() << units << " units, " << batch << " x " << rows << " x " << columns);
+          EXPECT_TRUE(plan.row_blocks >= 1 && plan.row_blocks <= rows && plan.column_blocks >= 1);
+          EXPECT_LE(plan.column_blocks, columns);
+          EXPECT_LE((rows + plan.row_blocks - 1) / plan.row_blocks, 25);
+          const std::int64_t groups = batch * plan.row_blocks * plan.column_blocks;
+          if (batch * rows * columns >= 16 * units) {
+            const std::int64_t rounds = (groups + units - 1) / units;
+            const std::int64_t tiles = ((rows + plan.row_blocks - 1) / plan.row_blocks) *
+                                       ((columns + plan.column_blocks - 1) / plan.column_blocks);
+            EXPECT_GT(static_cast<double>(batch * rows * columns), 0.5 * static_cast<double>(rounds * units * tiles));
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace nullscope::test

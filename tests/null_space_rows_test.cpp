@@ -1,0 +1,133 @@
+/// What is made of a range: the vector of ones in it, projections, random rows and an explicit basis of the null space.
+#include <fmt/format.h>
+
+#include "null_space_basis.hpp"
+#include "null_space_support.hpp"
+
+namespace nullscope::test {
+namespace {
+
+TEST_P(null_space_test, tells_whether_the_ones_are_in_the_range) {
+  const std::int64_t tokens = 50, width = 6;
+  std::vector<float> outside_t = random_numbers<float>(tokens * width, 31), inside_t = outside_t, zero(300, 0.0f),
+                     full = zero;
+  for (std::int64_t i = 0; i < tokens; ++i) {  // the last column is 1 minus the others: 1 is in the range
+    float rest = 1;
+    for (std::int64_t j = 0; j + 1 < width; ++j) rest -= inside_t[static_cast<std::size_t>(i * width + j)];
+    inside_t[static_cast<std::size_t>(i * width + width - 1)] = rest;
+  }
+  std::vector<float> all = outside_t;
+  all.insert(all.end(), inside_t.begin(), inside_t.end());
+  all.insert(all.end(), zero.begin(), zero.end());
+  const range_result<float> result =
+      range_basis(queue_, tensor<float>(queue_, {3, tokens, width}, all), {.with_ones = true});
+  EXPECT_EQ(result.rank, (std::vector<std::int64_t>{6, 6, 0}));
+  EXPECT_EQ(result.rank_with_ones, (std::vector<std::int64_t>{7, 6, 1}));
+  EXPECT_EQ(result.null_dimension_with_ones, (std::vector<std::int64_t>{43, 44, 49}));
+  const std::vector<float> basis = result.basis.to_host();
+  const matrix ones(static_cast<std::size_t>(tokens), 1.0);
+  for (std::int64_t b = 0; b < 3; ++b) {
+    const float* u = basis.data() + b * tokens * (width + 1);
+    EXPECT_LT(orthogonality(u, tokens, width + 1, result.rank_with_ones[static_cast<std::size_t>(b)]), bound) << b;
+    EXPECT_LT(outside(ones, u, tokens, width + 1, 1), bound) << b;
+  }
+  // S = 3 tokens, rank 3: there is nothing outside
+  const range_result<float> whole =
+      range_basis(queue_, tensor<float>(queue_, {3, 4}, random_numbers<float>(12, 5)), {.with_ones = true});
+  EXPECT_EQ(whole.rank_with_ones[0], 3);
+}
+
+TEST_P(null_space_test, projects_rows_on_the_range_and_on_the_null_space) {
+  const std::int64_t batch = 3, tokens = 70, rows = 11, width = 9;
+  const factored<float> f = make_heads<float>({batch, tokens, width, 1}, {9, 4, 0}, 41);
+  const range_result<float> range = range_basis(queue_, tensor<float>(queue_, {batch, tokens, width}, f.v));
+  const std::vector<float> u = range.basis.to_host(), numbers = random_numbers<float>(batch * rows * tokens, 43);
+  tensor<float> x(queue_, {batch, rows, tokens}, numbers), onto(queue_, {batch, rows, tokens}),
+      off(queue_, {batch, rows, tokens});
+  tensor<std::byte> scratchpad(queue_, {project_scratchpad_size<float>(batch, rows, width + 1)});
+  const std::span<std::byte> work = scratchpad.span();
+  project(queue_, row_part::range, x.as<3>(), range.basis.as<3>(), onto.as<3>(), work).wait();
+  project(queue_, row_part::null_space, x.as<3>(), range.basis.as<3>(), off.as<3>(), work).wait();
+  const std::vector<float> inside = onto.to_host(), null = off.to_host();
+  std::vector<double> expected;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const float* ub = u.data() + b * tokens * (width + 1);
+    const matrix coefficients = product(numbers.data() + b * rows * tokens, ub, rows, tokens, width + 1);
+    const matrix part = product(coefficients.data(), transpose(ub, tokens, width + 1).data(), rows, width + 1, tokens);
+    expected.insert(expected.end(), part.begin(), part.end());
+    // to rounding nothing of the null part is left in the range: null T = 0
+    const matrix zero = product(null.data() + b * rows * tokens, f.v.data() + b * tokens * width, rows, tokens, width);
+    EXPECT_LT(norm(zero), bound * std::sqrt(tokens * width) * tokens * eps<float>) << b;
+  }
+  EXPECT_LT(scaled_residual(inside, expected, tokens), bound);
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<double>(numbers[i]) - expected[i];
+  EXPECT_LT(scaled_residual(null, expected, tokens), bound);
+  project(queue_, row_part::null_space, x.as<3>(), range.basis.as<3>(), x.as<3>(), work).wait();  // in place
+  EXPECT_EQ(x.to_host(), null);
+  project(queue_, row_part::null_space, x.as<3>(), range.basis.as<3>(), off.as<3>(), work).wait();  // again: idempotent
+  EXPECT_LT(scaled_residual(off.to_host(), std::vector<double>(null.begin(), null.end()), tokens), bound);
+}
+
+TEST_P(null_space_test, draws_reproducible_rows_of_the_null_space) {
+  const std::int64_t batch = 2, tokens = 40, rows = 200, width = 38;  // a null space of 2 and of 37 dimensions
+  const factored<float> f = make_heads<float>({batch, tokens, width, 1}, {38, 3}, 51);
+  const range_result<float> range = range_basis(queue_, tensor<float>(queue_, {batch, tokens, width}, f.v));
+  tensor<float> drawn(queue_, {batch, rows, tokens}), again(queue_, {batch, rows, tokens}),
+      other(queue_, {batch, rows, tokens});
+  tensor<std::byte> scratchpad(queue_, {project_scratchpad_size<float>(batch, rows, width + 1)});
+  const std::span<std::byte> work = scratchpad.span();
+  random_null_space_rows(queue_, range.basis.as<3>(), drawn.as<3>(), {7, 1}, work).wait();
+  random_null_space_rows(queue_, range.basis.as<3>(), again.as<3>(), {7, 1}, work).wait();
+  random_null_space_rows(queue_, range.basis.as<3>(), other.as<3>(), {7, 2}, work).wait();
+  const std::vector<float> numbers = drawn.to_host();
+  EXPECT_EQ(numbers, again.to_host());
+  EXPECT_NE(numbers, other.to_host());
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const float* row = numbers.data() + b * rows * tokens;
+    const matrix zero = product(row, f.v.data() + b * tokens * width, rows, tokens, width);
+    const double length = norm(matrix(row, row + rows * tokens));
+    EXPECT_LT(norm(zero) / (length * std::sqrt(width)), bound * tokens * eps<float>) << b;
+    // the mean squared length is the dimension of the null space
+    const double dimension = static_cast<double>(range.null_dimension[static_cast<std::size_t>(b)]);
+    EXPECT_NEAR(length * length / rows, dimension, 5 * std::sqrt(2 * dimension / rows)) << b;
+  }
+}
+
+template <class T>
+void check_null_space_basis(sycl::queue& queue, bool team, std::int64_t tokens, std::int64_t width,
+                            const std::vector<std::int64_t>& ranks) {
+  const std::int64_t batch = static_cast<std::int64_t>(ranks.size());
+  const factored<T> f = make_heads<T>({batch, tokens, width, 1}, ranks, 61);
+  const range_result<T> range = range_basis(queue, tensor<T>(queue, {batch, tokens, width}, f.v));
+  const std::int64_t k = std::min(tokens, width);
+  const view<const T, 3> u = slice(range.basis.template as<3>(), 2, 0, k);
+  tensor<T> n(queue, {batch, tokens, tokens}, std::vector<T>(static_cast<std::size_t>(batch * tokens * tokens), T(7)));
+  const tensor<std::int64_t> rank(queue, {batch}, range.rank);
+  tensor<std::byte> scratchpad(queue, {null_space_basis_scratchpad_size<T>(queue, batch, tokens, k)});
+  detail::null_space_basis<T>(queue, team, u, rank.as<1>(), n.template as<3>(), scratchpad.data(), {}).wait();
+  const std::vector<T> basis = n.to_host(), range_host = range.basis.to_host();
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const std::string what =
+        fmt::format("{} x {} rank {} team {}", tokens, width, ranks[static_cast<std::size_t>(b)], team);
+    const T* nb = basis.data() + b * tokens * tokens;
+    EXPECT_LT(orthogonality(nb, tokens, tokens, range.null_dimension[static_cast<std::size_t>(b)]), bound) << what;
+    const matrix zero =
+        product(transpose(range_host.data() + b * tokens * (k + 1), tokens, k + 1).data(), nb, k + 1, tokens, tokens);
+    EXPECT_LT(norm(zero), bound * tokens * eps<T>) << what;
+  }
+}
+
+TEST_P(null_space_test, gives_an_explicit_basis_of_the_null_space) {
+  for (const bool team : {false, true}) {
+    check_null_space_basis<float>(queue_, team, 50, 7, {7, 3, 0, 1});
+    check_null_space_basis<float>(queue_, team, 66, 33, {33, 20});
+    check_null_space_basis<float>(queue_, team, 20, 20, {20, 11});
+    check_null_space_basis<float>(queue_, team, 9, 30, {9, 2});
+    check_null_space_basis<float>(queue_, team, 1, 1, {1, 0});
+    if (has_fp64()) check_null_space_basis<double>(queue_, team, 37, 5, {5, 2});
+  }
+  check_null_space_basis<float>(queue_, false, 300, 64, {64, 50});
+}
+
+}  // namespace
+}  // namespace nullscope::test

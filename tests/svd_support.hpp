@@ -1,0 +1,225 @@
+/// What the tests of svd share: batches of matrices, running a decomposition, and every promise about its result.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <nullscope/svd.hpp>
+
+#include "support.hpp"
+#include "svd_paths.hpp"
+#ifdef NULLSCOPE_HAS_ONEMKL
+#include <mkl_lapacke.h>
+#endif
+
+namespace nullscope::test {
+
+constexpr double bound = 10;  // of every scaled residual
+
+/// A batch of matrices on the host, row-major.
+template <class T>
+struct batch_of {
+  std::int64_t batch, m, n;
+  std::vector<T> numbers;
+
+  std::int64_t size() const { return m * n; }
+  T* operator[](std::int64_t b) { return numbers.data() + b * size(); }
+  const T* operator[](std::int64_t b) const { return numbers.data() + b * size(); }
+};
+
+template <class T>
+batch_of<T> random_batch(std::int64_t batch, std::int64_t m, std::int64_t n, std::uint64_t seed = 1) {
+  return {batch, m, n, random_numbers<T>(batch * m * n, seed)};
+}
+
+/// Results on the host.
+template <class T>
+struct host_svd {
+  std::vector<T> s, u, vt;
+  std::vector<std::int32_t> status, sweeps;
+};
+
+template <class T>
+host_svd<T> run(sycl::queue& queue, const batch_of<T>& a, const svd_options& options) {
+  const std::int64_t values = std::min(a.m, a.n);
+  const bool is_full = options.vectors == svd_vectors::full, has_vectors = options.vectors != svd_vectors::none;
+  const tensor<T> input(queue, {a.batch, a.m, a.n}, a.numbers);
+  // results start as rubbish, so that an element that is not written is seen
+  const auto rubbish = [&](std::vector<std::int64_t> shape) {
+    tensor<T> x(queue, shape);
+    x.copy_from(std::vector<T>(static_cast<std::size_t>(x.size()), T(777)));
+    return x;
+  };
+  tensor<T> s = rubbish({a.batch, values});
+  tensor<T> u = rubbish({a.batch, a.m, !has_vectors ? 0 : is_full ? a.m : values});
+  tensor<T> vt = rubbish({a.batch, !has_vectors ? 0 : is_full ? a.n : values, a.n});
+  tensor<std::int32_t> status(queue, {a.batch}), sweeps(queue, {a.batch});
+  tensor<std::byte> scratchpad(queue, {svd_scratchpad_size<T>(queue, a.batch, a.m, a.n, options)});
+  svd<T>(queue, input.template as<3>(), s.template as<2>(), u.template as<3>(), vt.template as<3>(), status.as<1>(),
+         sweeps.as<1>(), scratchpad.span(), options)
+      .wait_and_throw();
+  EXPECT_EQ(std::memcmp(input.to_host().data(), a.numbers.data(), a.numbers.size() * sizeof(T)), 0) << "a changed";
+  return {s.to_host(), u.to_host(), vt.to_host(), status.to_host(), sweeps.to_host()};
+}
+
+/// |Q^T Q - I|_F / (columns eps) of q (rows, columns) with any strides.
+template <class T>
+double orthogonality(const T* q, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
+                     std::int64_t column_stride) {
+  double difference = 0;
+  for (std::int64_t i = 0; i < columns; ++i) {
+    for (std::int64_t j = 0; j <= i; ++j) {
+      double dot = i == j ? -1 : 0;
+      for (std::int64_t r = 0; r < rows; ++r) {
+        dot += double(q[r * row_stride + i * column_stride]) * double(q[r * row_stride + j * column_stride]);
+      }
+      difference += (i == j ? 1 : 2) * dot * dot;
+    }
+  }
+  return std::sqrt(difference) / (double(columns) * std::numeric_limits<T>::epsilon());
+}
+
+/// Singular values by LAPACK in double.
+template <class T>
+std::vector<double> reference_values([[maybe_unused]] const T* a, [[maybe_unused]] std::int64_t m,
+                                     [[maybe_unused]] std::int64_t n) {
+#ifdef NULLSCOPE_HAS_ONEMKL
+  std::vector<double> copy(a, a + m * n), s(static_cast<std::size_t>(std::min(m, n)));
+  // the transpose has the same values
+  const auto info = LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'N', n, m, copy.data(), n, s.data(), nullptr, 1, nullptr, 1);
+  EXPECT_EQ(info, 0);
+  return s;
+#else
+  return {};
+#endif
+}
+
+/// Every promise about one matrix of the batch.
+template <class T>
+void check_matrix(const batch_of<T>& a, std::int64_t b, const host_svd<T>& got, svd_vectors vectors) {
+  const std::int64_t m = a.m, n = a.n, values = std::min(m, n);
+  const double epsilon = std::numeric_limits<T>::epsilon();
+  const T* s = got.s.data() + b * values;
+  ASSERT_EQ(got.status[static_cast<std::size_t>(b)], svd_converged) << "matrix " << b;
+  for (std::int64_t i = 0; i < values; ++i) {
+    ASSERT_GE(s[i], T(0)) << "value " << i;
+    if (i > 0) {
+      ASSERT_LE(s[i], s[i - 1]) << "value " << i;
+    }
+  }
+  const std::vector<double> expected = reference_values(a[b], m, n);
+  if (!expected.empty()) {
+    double difference = 0;
+    for (std::int64_t i = 0; i < values; ++i) {
+      difference = std::max(difference, std::abs(double(s[i]) - expected[static_cast<std::size_t>(i)]));
+    }
+    if (expected[0] > 0) difference /= expected[0] * double(values) * epsilon;
+    EXPECT_LT(difference, bound) << "values against LAPACK, matrix " << b;
+  }
+  if (vectors == svd_vectors::none) return;
+  const std::int64_t columns = vectors == svd_vectors::full ? m : values;
+  const std::int64_t rows = vectors == svd_vectors::full ? n : values;
+  const T* u = got.u.data() + b * m * columns;
+  const T* vt = got.vt.data() + b * rows * n;
+  EXPECT_LT(orthogonality(u, m, columns, columns, 1), bound) << "u, matrix " << b;
+  EXPECT_LT(orthogonality(vt, n, rows, 1, n), bound) << "vt, matrix " << b;
+  double largest = 0, size = 0, difference = 0;  // in units of the largest entry, whose square may overflow
+  for (std::int64_t i = 0; i < m * n; ++i) largest = std::max(largest, std::abs(double(a[b][i])));
+  const double unit = largest > 0 ? 1 / largest : 1;
+  std::vector<double> row(static_cast<std::size_t>(n));
+  for (std::int64_t r = 0; r < m; ++r) {
+    for (std::int64_t c = 0; c < n; ++c) row[static_cast<std::size_t>(c)] = -double(a[b][r * n + c]) * unit;
+    for (const double x : row) size += x * x;
+    for (std::int64_t i = 0; i < values; ++i) {
+      const double factor = double(u[r * columns + i]) * (double(s[i]) * unit);
+      for (std::int64_t c = 0; c < n; ++c) row[static_cast<std::size_t>(c)] += factor * double(vt[i * n + c]);
+    }
+    for (const double x : row) difference += x * x;
+  }
+  const double residual = std::sqrt(difference) / (size > 0 ? std::sqrt(size) * double(std::max(m, n)) * epsilon : 1);
+  EXPECT_LT(residual, bound) << "reconstruction, matrix " << b;
+}
+
+template <class T>
+void check_all(sycl::queue& queue, const batch_of<T>& a, const svd_options& options) {
+  SCOPED_TRACE(testing::Message() << a.batch << " x " << a.m << " x " << a.n << ", " << 8 * sizeof(T)
+                                  << " bits, vectors " << int(options.vectors) << ", algorithm "
+                                  << int(options.algorithm));
+  const host_svd<T> got = run(queue, a, options);
+  for (std::int64_t b = 0; b < a.batch; ++b) check_matrix(a, b, got, options.vectors);
+}
+
+template <class T>
+batch_of<T> multiplied(const batch_of<T>& a, const batch_of<T>& b) {
+  batch_of<T> result{a.batch, a.m, b.n, std::vector<T>(static_cast<std::size_t>(a.batch * a.m * b.n))};
+  for (std::int64_t i = 0; i < a.batch; ++i) {
+    for (std::int64_t r = 0; r < a.m; ++r) {
+      for (std::int64_t c = 0; c < b.n; ++c) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < a.n; ++k) sum += double(a[i][r * a.n + k]) * double(b[i][k * b.n + c]);
+        result[i][r * b.n + c] = static_cast<T>(sum);
+      }
+    }
+  }
+  return result;
+}
+
+/// Matrices that are known for trouble, all m x n, in one batch.
+template <class T>
+batch_of<T> difficult_batch(std::int64_t m, std::int64_t n) {
+  std::vector<std::function<void(T*)>> makers;
+  const auto entries = [&](auto f) {
+    makers.push_back([=](T* a) {
+      for (std::int64_t r = 0; r < m; ++r) {
+        for (std::int64_t c = 0; c < n; ++c) a[r * n + c] = f(r, c);
+      }
+    });
+  };
+  const std::vector<T> numbers = random_numbers<T>(m * n, 99);
+  const auto x = [=](std::int64_t r, std::int64_t c) { return numbers[static_cast<std::size_t>(r * n + c)]; };
+  const auto power = [](double base, double exponent) { return static_cast<T>(std::pow(base, exponent)); };
+  entries([](auto, auto) { return T(0); });
+  entries([](auto r, auto c) { return T(r == c); });
+  entries([](auto r, auto c) { return T(r + c == 5); });
+  entries([](auto, auto) { return T(1); });
+  entries([=](auto r, auto c) { return x(r % 3, c); });              // duplicates of rows
+  entries([=](auto r, auto c) { return x(r, c % 4); });              // duplicates of columns
+  entries([=](auto r, auto c) { return r == 2 ? T(0) : x(r, c); });  // a row of zeros
+  entries([=](auto r, auto c) { return x(r, c) * T(1e-30); });
+  entries([=](auto r, auto c) { return x(r, c) * T(1e+30); });
+  entries([=](auto r, auto c) { return x(r, c) * std::numeric_limits<T>::max() / T(16); });
+  for (const double condition : {1e1, 1e3, 1e6, 1e9, 1e12}) {  // graded, by columns and by rows, falling and rising
+    entries([=](auto r, auto c) { return x(r, c) * power(condition, -double(c) / double(n)); });
+    entries([=](auto r, auto c) { return x(r, c) * power(condition, double(c) / double(n)); });
+    entries([=](auto r, auto c) { return x(r, c) * power(condition, -double(r) / double(m)); });
+    entries([=](auto r, auto c) { return T(r == c) * power(condition, double(c) / double(n)); });
+    entries([=](auto r, auto c) { return (r == c || r + 1 == c) ? power(condition, -double(r) / double(m)) : T(0); });
+  }
+  entries([=](auto r, auto c) { return T(r == c || r + 1 == c); });  // a bidiagonal of ones
+  entries([=](auto r, auto c) { return T(r + 1 == c); });            // nilpotent: zeros on the diagonal
+  entries([=](auto r, auto c) { return T(r == c ? (r % 3 == 1 ? 0 : 1) : r + 1 == c ? 1 : 0); });
+  entries([=](auto r, auto c) { return c <= r ? T(1) : T(0); });
+  entries([=](auto r, auto c) { return T(1) / T(r + c + 1); });  // Hilbert
+  batch_of<T> a{static_cast<std::int64_t>(makers.size()), m, n, {}};
+  a.numbers.resize(makers.size() * static_cast<std::size_t>(m * n));
+  for (std::size_t i = 0; i < makers.size(); ++i) makers[i](a[static_cast<std::int64_t>(i)]);
+  return a;
+}
+
+class svd_test : public device_test {
+ protected:
+  /// Calls `call` with a number of each type that the device computes in.
+  template <class Call>
+  void for_types(Call call) {
+    call(float());
+    if (has_fp64()) call(double());
+  }
+
+  /// The algorithms that the device can run.
+  std::vector<svd_algorithm> algorithms() const {
+    std::vector<svd_algorithm> result{svd_algorithm::bidiagonal, svd_algorithm::jacobi};
+    if (detail::lapack_path<float>::serves(queue_)) result.push_back(svd_algorithm::lapack);
+    return result;
+  }
+};
+
+}  // namespace nullscope::test
