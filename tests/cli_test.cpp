@@ -2,23 +2,11 @@
 #include <nlohmann/json.hpp>
 #include <nullscope/safetensors.hpp>
 
-#include "command.hpp"
+#include "nullscope_program.hpp"
 #include "support.hpp"
 
 namespace nullscope::test {
 namespace {
-
-command_result nullscope(const std::string& arguments) { return run_command(NULLSCOPE_PROGRAM, arguments); }
-
-/// A mistake gets nothing on stdout, one line on stderr that holds `fragment`, and the exit code.
-void expect_complaint(const std::string& arguments, int exit_code, const std::string& fragment) {
-  const command_result result = nullscope(arguments);
-  EXPECT_EQ(result.exit_code, exit_code) << arguments;
-  EXPECT_EQ(result.out, "") << arguments;
-  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  EXPECT_EQ(result.err.rfind("nullscope: ", 0), 0u) << result.err;
-  EXPECT_NE(result.err.find(fragment), std::string::npos) << result.err;
-}
 
 TEST(cli, help_and_version_succeed) {
   for (const char* arguments :
@@ -175,6 +163,29 @@ TEST_F(cli_files, effective_attention_writes_factors_that_rebuild_the_matrices) 
   EXPECT_EQ(shorter.read<std::int64_t>("null_dim"), (std::vector<std::int64_t>{2, 2}));
   EXPECT_EQ(shorter.find("raw"), nullptr);
   expect_complaint("effective-attention --length 10 " + files, 1, "a length of 10 in sequences of 9 tokens");
+  expect_complaint("effective-attention --length 99999999999999999999 " + files, 2, "is out of range");
+  expect_complaint("effective-attention --scale nan " + files, 2, "--scale: \"nan\" is no number above 0");
+}
+
+TEST_F(cli_files, effective_attention_says_which_heads_it_cannot_take) {
+  auto q = random_numbers<float>(2 * 9 * 4, 1);
+  const auto k = random_numbers<float>(2 * 9 * 4, 2), v = random_numbers<float>(2 * 9 * 3, 3);
+  const std::string files = "--input " + path("in.safetensors") + " --output " + path("out.safetensors");
+  q[40] = NAN;  // of the second head
+  write_safetensors(path("in.safetensors"),
+                    {make_entry("q", {2, 9, 4}, q), make_entry("k", {2, 9, 4}, k), make_entry("v", {2, 9, 3}, v)});
+  expect_complaint("effective-attention " + files, 1, "1 of 2 heads have scores that are no finite numbers: 1");
+  const auto norms = safetensors_file(path("out.safetensors")).read<float>("raw_norm");
+  EXPECT_TRUE(std::isfinite(norms[0]) && std::isnan(norms[1]));
+
+  const std::vector<float> wide(2 * 513, 1);
+  write_safetensors(path("in.safetensors"), {make_entry("q", {1, 2, 513}, wide), make_entry("k", {1, 2, 513}, wide),
+                                             make_entry("v", {1, 2, 513}, wide)});
+  expect_complaint("effective-attention " + files, 1, "has heads of more than 512");
+  const std::vector<float> nothing;
+  write_safetensors(path("in.safetensors"), {make_entry("q", {2, 9, 4}, k), make_entry("k", {2, 9, 4}, k),
+                                             make_entry("v", {2, 9, 3}, v), make_entry("h", {2, 3, 0}, nothing)});
+  expect_complaint("effective-attention " + files, 1, "or h has no columns");
 }
 
 TEST_F(cli_files, wrong_files_and_tensors_are_one_line_and_exit_code_1) {
@@ -185,7 +196,11 @@ TEST_F(cli_files, wrong_files_and_tensors_are_one_line_and_exit_code_1) {
   expect_complaint("svd --input " + path("flat.safetensors") + output, 1, "tensor \"a\" has shape [3]");
   expect_complaint("svd --tensor b --input " + path("flat.safetensors") + output, 1, "\"b\"");
   expect_complaint("rank --input " + path("flat.safetensors"), 1, "either a tensor \"t\" or the pair");
-  expect_complaint("rank --rtol -1 --input " + path("flat.safetensors"), 2, "--rtol");
+  expect_complaint("rank --rtol -1 --input " + path("flat.safetensors"), 2,
+                   "--rtol: \"-1\" is no number from 0 on (see nullscope rank --help)");
+  expect_complaint("rank --atol nan --input " + path("flat.safetensors"), 2, "\"nan\" is no number from 0 on");
+  expect_complaint("svd --input ''" + output, 2, "--input: the path is empty");
+  expect_complaint("svd --input " + path("flat.safetensors") + " --output ''", 2, "--output: the path is empty");
   EXPECT_FALSE(std::filesystem::exists(path("out.safetensors")));
 }
 

@@ -53,14 +53,17 @@ TEST_F(sweep_mpi, a_rank_that_dies_ends_the_run_and_resume_finishes_it) {
 
 TEST_F(sweep_mpi, mistakes_are_said_once) {
   run_to_end("sweep --quiet --width 8 --heads 2 --samples 1 --lengths 6", path("a"));
-  started_command command(mpirun(3) + "sweep --width 8 --heads 2 --samples 1 --lengths 7 --output " + path("a"),
-                          path("stderr"));
-  EXPECT_EQ(command.wait(), 1);
-  const std::string error = content_of(path("stderr"));
-  const std::string fragment = "is there already";
-  const std::size_t place = error.find(fragment);
-  ASSERT_NE(place, std::string::npos) << error;
-  EXPECT_EQ(error.find(fragment, place + 1), std::string::npos) << error;
+  const auto expect_once = [&](const std::string& arguments, int exit_code, const std::string& fragment) {
+    started_command command(mpirun(3) + arguments + " --output " + path("a"), path("stderr"));
+    EXPECT_EQ(command.wait(), exit_code);
+    const std::string error = content_of(path("stderr"));
+    const std::size_t place = error.find(fragment);
+    ASSERT_NE(place, std::string::npos) << error;
+    EXPECT_EQ(error.find(fragment, place + 1), std::string::npos) << error;
+  };
+  expect_once("sweep --width 8 --heads 2 --samples 1 --lengths 7", 1, "is there already");
+  expect_once("sweep --width 8 --heads 3", 2, "cannot be divided among 3 heads");
+  expect_once("sweep --no-such-flag", 2, "--no-such-flag");
 }
 
 }  // namespace

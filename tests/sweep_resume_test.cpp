@@ -101,6 +101,18 @@ TEST_F(sweep_resume, results_of_other_settings_are_only_replaced_when_asked) {
   EXPECT_NE(content_of(path("tiny/sweep.json")), before);
 }
 
+TEST_F(sweep_resume, a_file_that_is_no_result_is_only_replaced_when_asked) {
+  std::filesystem::create_directory(path("foreign"));
+  for (const char* text : {"no JSON at all", "[1, 2]", "{\"settings\": 3}"}) {
+    std::ofstream(path("foreign/sweep.json")) << text;
+    for (const char* flag : {"", " --resume"}) {
+      expect_complaint(std::string(tiny_sweep) + flag + " --output " + path("foreign"), 1,
+                       "sweep.json holds no results of a sweep");
+    }
+  }
+  run_to_end(std::string(tiny_sweep) + " --overwrite", path("foreign"));
+}
+
 TEST_F(sweep_resume, two_sweeps_do_not_share_a_folder) {
   started_command first(std::string(NULLSCOPE_PROGRAM) + " " + long_sweep + " --output " + path("shared"),
                         path("stderr"));
@@ -128,6 +140,8 @@ TEST_F(sweep_resume, folders_that_cannot_be_written_are_one_line) {
   expect_complaint(arguments + path("file/a"), 1, "cannot make " + path("file/a"));
   expect_complaint(arguments + path("file"), 1, path("file"));
   expect_complaint(arguments + "/proc/nullscope", 1, "cannot make /proc/nullscope");
+  std::filesystem::create_directories(path("odd/sweep.json"));
+  expect_complaint(arguments + path("odd"), 1, "cannot read " + path("odd/sweep.json") + ": Is a directory");
 }
 
 TEST_F(sweep_resume, wrong_options_are_one_line) {
@@ -136,10 +150,16 @@ TEST_F(sweep_resume, wrong_options_are_one_line) {
   expect_complaint("sweep --lengths 4 --max-length 8", 2, "--lengths");
   expect_complaint("sweep --heads-are stacked", 2, "--heads-are");
   expect_complaint("sweep --type f16", 2, "--type");
-  expect_complaint("sweep --memory much", 2, "--memory");
+  for (const char* memory : {"much", "0", "-1", "9999999999GiB"}) {
+    expect_complaint("sweep --memory=" + std::string(memory), 2, "--memory");
+  }
+  expect_complaint("sweep --seed=-1", 2, "--seed: \"-1\" is no whole number from 0 to 2^64 - 1");
+  expect_complaint("sweep --samples 1.5", 2, "--samples: \"1.5\" is no whole number above 0");
+  expect_complaint("sweep --width 8 --heads 8 --logit-rank", 2, "--logit-rank needs heads of more than one column");
   expect_complaint("sweep --resume --overwrite", 2, "--overwrite");
-  expect_complaint("sweep --width 30 --heads 4", 1, "a width of 30 cannot be divided among 4 heads");
-  expect_complaint("sweep --min-length 9 --max-length 8", 1, "--min-length 9 is above --max-length 8");
+  expect_complaint("sweep --width 30 --heads 4", 2, "a width of 30 cannot be divided among 4 heads");
+  expect_complaint("sweep --min-length 9 --max-length 8", 2, "--min-length 9 is above --max-length 8");
+  expect_complaint("sweep --max-length 9223372036854775807", 2, "a length of 9223372036854775807 is too large");
   expect_complaint("sweep --device nosuch --output " + path("a"), 1, "no device fits \"nosuch\"");
   EXPECT_FALSE(std::filesystem::exists(path("a")));
 }

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "command.hpp"
+#include "nullscope_program.hpp"
 
 namespace nullscope::test {
 
@@ -65,8 +65,6 @@ inline constexpr const char* long_sweep =
     "sweep --quiet --width 32 --heads 4 --samples 2 --min-length 3 --max-length 300 --per-doubling 90 "
     "--heads-are concatenated";
 
-inline command_result nullscope(const std::string& arguments) { return run_command(NULLSCOPE_PROGRAM, arguments); }
-
 /// Runs a sweep to its end, into that folder; what it printed comes back.
 inline std::string run_to_end(const std::string& arguments, const std::string& folder) {
   const command_result result = nullscope(arguments + " --output " + folder);
@@ -92,15 +90,6 @@ inline void expect_same_files(const std::string& one, const std::string& other) 
     EXPECT_FALSE(content.empty()) << one << file;
     EXPECT_TRUE(content == content_of(other + file)) << one << " and " << other << " differ in " << file;
   }
-}
-
-/// A mistake gets nothing on stdout, one line on stderr that holds `fragment`, and the exit code.
-inline void expect_complaint(const std::string& arguments, int exit_code, const std::string& fragment) {
-  const command_result result = nullscope(arguments);
-  EXPECT_EQ(result.exit_code, exit_code) << arguments;
-  EXPECT_EQ(result.out, "") << arguments;
-  EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
-  EXPECT_NE(result.err.find(fragment), std::string::npos) << result.err;
 }
 
 }  // namespace nullscope::test

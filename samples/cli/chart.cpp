@@ -177,8 +177,9 @@ class panel_writer {
   void legend() {
     for (std::size_t i = 0; i < panel_.series.size(); ++i) {
       const chart_series& series = panel_.series[i];
-      const double x = left + 8 + (i % 2 == 0 ? 0 : 0.47 * plot_width);
-      const double y = top + plot_height + 56 + legend_step * static_cast<double>(i / 2);
+      const std::size_t column = i % 2, row = i / 2;
+      const double x = left + 8 + (column == 0 ? 0 : 0.47 * plot_width);
+      const double y = top + plot_height + 56 + legend_step * static_cast<double>(row);
       mark(series, mark_radius, x + 10, y);
       print("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 26, y + 4, escaped(series.name));
     }
@@ -200,8 +201,10 @@ std::string draw_chart(const std::string& title, const std::vector<chart_panel>&
       "<title>{2}</title>\n<rect width=\"{0:.0f}\" height=\"{1:.0f}\" fill=\"white\"/>\n",
       all_width, all_height, escaped(title));
   for (std::size_t i = 0; i < panels.size(); ++i) {
-    const auto column = static_cast<double>(i % columns), row = static_cast<double>(i / columns);
-    text += panel_writer(panels[i], static_cast<char>('a' + i), column * width, row * height).text();
+    const std::size_t column = i % columns, row = i / columns;
+    text += panel_writer(panels[i], static_cast<char>('a' + i), static_cast<double>(column) * width,
+                         static_cast<double>(row) * height)
+                .text();
   }
   return text + "</svg>\n";
 }

@@ -3,8 +3,16 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
 
 namespace nullscope::cli {
+
+/// Options that are right one by one, but not together.
+class usage_error : public CLI::ParseError {
+ public:
+  explicit usage_error(const std::string& message)
+      : CLI::ParseError("usage_error", message, CLI::ExitCodes::InvalidError) {}
+};
 
 void add_devices(CLI::App& app);
 void add_effective_attention(CLI::App& app);

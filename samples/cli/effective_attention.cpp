@@ -1,12 +1,15 @@
 /// nullscope effective-attention: the part of attention that the output of a head can depend on.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <limits>
+#include <cmath>
 #include <nullscope/device.hpp>
 #include <nullscope/effective_attention.hpp>
+#include <nullscope/errors.hpp>
 
 #include "commands.hpp"
 #include "matrices.hpp"
+#include "validators.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -51,6 +54,20 @@ std::vector<T> dense_matrix(sycl::queue& queue, attention_matrix matrix, const t
     all.insert(all.end(), host.begin(), host.end());
   }
   return all;
+}
+
+/// Says which heads have no attention because their scores are not finite: the file is written all the same.
+template <class T>
+void report_failures(const std::vector<T>& raw_norm) {
+  std::vector<std::int64_t> failed;
+  for (std::size_t i = 0; i < raw_norm.size(); ++i) {
+    if (std::isnan(raw_norm[i])) failed.push_back(static_cast<std::int64_t>(i));
+  }
+  if (failed.empty()) return;
+  throw computation_error(
+      fmt::format("{} of {} heads have scores that are no finite numbers: {} (they are NaN in the file)", failed.size(),
+                  raw_norm.size(), fmt::join(failed, ", ")),
+      failed);
 }
 
 template <class T>
@@ -101,6 +118,7 @@ void write_parts(const effective_command& command, const safetensors_file& file)
     entries.push_back(make_entry("null", shape, rest));
   }
   write_safetensors(command.output, entries);
+  report_failures(raw_norm);
 
   fmt::print("{:>4}  {:>6}  {:>8}  {:>9}  {:>11}  {:>14}  {:>9}\n", "head", "rank", "null_dim", "pearson", "|raw|",
              "|effective|", "|null|");
@@ -130,20 +148,21 @@ void add_effective_attention(CLI::App& app) {
       ->add_option("--input", command->input,
                    "A safetensors file with q, k [heads, S, d_k], v [heads, S, d_v] and, if there is an output "
                    "projection, h [heads, d_v, d]")
-      ->required();
-  effective->add_option("--output", command->output, "The safetensors file to write")->required();
+      ->required()
+      ->check(some_path());
+  effective->add_option("--output", command->output, "The safetensors file to write")->required()->check(some_path());
   effective->add_flag("--dense", command->dense, "Also the matrices raw, effective and null, [heads, S, S] each");
   effective->add_option("--length", command->length, "Tokens that are no padding (default: all)")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_integer());
   effective->add_flag("--causal", command->options.causal, "Token i sees the tokens up to itself");
   effective->add_option("--scale", command->options.scale, "Of the scores q k^T (default: 1 / sqrt(d_k))")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   effective
       ->add_option("--rtol", command->options.tolerance.relative,
                    "A singular value of T counts above this share of the largest (default: max(S, d) * eps)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative_number());
   effective->add_option("--atol", command->options.tolerance.absolute, "... and above this number")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative_number());
   effective->add_option("--device", command->device, "An index, cpu, gpu, gpu:1 or a part of the name");
   effective->footer(
       "Prints a line a head, and writes\n"

@@ -60,6 +60,10 @@ void write_atomically(const std::filesystem::path& path, std::string_view text) 
 }
 
 std::string read_file(const std::filesystem::path& path) {
+  if (std::filesystem::is_directory(path)) {
+    errno = EISDIR;
+    fail("cannot read", path);
+  }
   std::ifstream file(path, std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(file), {});
   if (!file) fail("cannot read", path);

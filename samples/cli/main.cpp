@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <nullscope/version.hpp>
 
 #include "commands.hpp"
+#include "work_splitter.hpp"
 
 namespace {
 
@@ -16,6 +18,11 @@ enum exit_code { done = 0, failure = 1, usage_error = 2 };
 int complain(exit_code code, std::string_view message) {
   fmt::print(stderr, "nullscope: {}\n", message);
   return code;
+}
+
+/// Every rank of an MPI job sees the same mistake.
+int complain_of_usage(std::string_view message) {
+  return nullscope::cli::speaks_for_all() ? complain(usage_error, message) : usage_error;
 }
 
 /// The first word must be a command; otherwise says which there are.
@@ -42,15 +49,19 @@ int main(int argc, char** argv) {
   nullscope::cli::add_sweep(app);
 
   if (const std::string message = unknown_command(app, argc, argv); !message.empty()) {
-    return complain(usage_error, message);
+    return complain_of_usage(message);
   }
   try {
     app.parse(argc, argv);
     return done;
   } catch (const CLI::Success& request) {  // --help, --version
-    return app.exit(request);
+    return nullscope::cli::speaks_for_all() ? app.exit(request) : done;
   } catch (const CLI::ParseError& error) {
-    return complain(usage_error, fmt::format("{} (see nullscope --help)", error.what()));
+    const std::vector<CLI::App*> chosen = app.get_subcommands();
+    const std::string command = chosen.empty() ? "" : chosen[0]->get_name() + " ";
+    return complain_of_usage(fmt::format("{} (see nullscope {}--help)", error.what(), command));
+  } catch (const std::bad_alloc&) {
+    return complain(failure, "there is not enough memory");
   } catch (const std::exception& error) {
     return complain(failure, error.what());
   }

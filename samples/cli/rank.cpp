@@ -7,6 +7,7 @@
 
 #include "commands.hpp"
 #include "matrices.hpp"
+#include "validators.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -85,12 +86,13 @@ void add_rank(CLI::App& app) {
   CLI::App* rank = app.add_subcommand("rank", "Ranks and null-space dimensions of T, or of T = V H by heads");
   rank->add_option("--input", command->input,
                    "A safetensors file with t [batch, S, d], or v [batch, S, d_v] and h [batch, d_v, d]")
-      ->required();
+      ->required()
+      ->check(some_path());
   rank->add_option("--rtol", command->options.tolerance.relative,
                    "A singular value counts above this share of the largest (default: max(S, d) * eps)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative_number());
   rank->add_option("--atol", command->options.tolerance.absolute, "... and above this number")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative_number());
   rank->add_flag("--ones", command->options.with_ones,
                  "Also the dimension of LN([T, 1]): alternatives that sum to one");
   rank->add_flag("--json", command->as_json, "Print JSON");

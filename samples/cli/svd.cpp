@@ -9,6 +9,7 @@
 
 #include "commands.hpp"
 #include "matrices.hpp"
+#include "validators.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -44,9 +45,8 @@ void decompose(const svd_command& command, const safetensors_file& file, const s
   tensor<std::int32_t> status(queue, {batch});
   tensor<std::int64_t> rank(queue, {batch});
   tensor<std::byte> scratchpad(queue, {svd_scratchpad_size<T>(queue, batch, m, n, options)});
-  const sycl::event done =
-      svd<T>(queue, a.template as<3>(), s.template as<2>(), u.template as<3>(), vt.template as<3>(), status.as<1>(), {},
-             {scratchpad.data(), static_cast<std::size_t>(scratchpad.size())}, options);
+  const sycl::event done = svd<T>(queue, a.template as<3>(), s.template as<2>(), u.template as<3>(),
+                                  vt.template as<3>(), status.as<1>(), {}, scratchpad.span(), options);
   const tensor<T>& values = s;
   numerical_rank<T>(queue, values.template as<2>(), m, n, T(-1), T(0), rank.as<1>(), {done}).wait_and_throw();
 
@@ -84,8 +84,12 @@ void run(const svd_command& command) {
 void add_svd(CLI::App& app) {
   auto command = std::make_shared<svd_command>();
   CLI::App* svd = app.add_subcommand("svd", "Singular value decompositions of a batch of matrices");
-  svd->add_option("--input", command->input, "A safetensors file with a tensor [batch, m, n] or [m, n]")->required();
-  svd->add_option("--output", command->output, "The safetensors file to write: s, u, vt, rank, status")->required();
+  svd->add_option("--input", command->input, "A safetensors file with a tensor [batch, m, n] or [m, n]")
+      ->required()
+      ->check(some_path());
+  svd->add_option("--output", command->output, "The safetensors file to write: s, u, vt, rank, status")
+      ->required()
+      ->check(some_path());
   svd->add_option("--tensor", command->tensor_name, "Name of the tensor to decompose")->capture_default_str();
   CLI::Option* values_only = svd->add_flag("--values-only", command->values_only, "No vectors: s, rank and status");
   svd->add_flag("--full", command->full, "Square u and vt instead of the thin ones")->excludes(values_only);

@@ -1,6 +1,7 @@
 /// nullscope sweep: rank and null space of T, and effective attention, over the sequence length.
 #include "commands.hpp"
 #include "sweep_run.hpp"
+#include "validators.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -8,7 +9,7 @@ namespace {
 void add_options(CLI::App& sweep, sweep_command& command) {
   sweep_settings& settings = command.settings;
   const auto number = [&](const char* name, std::int64_t& value, const char* text) {
-    return sweep.add_option(name, value, text)->check(CLI::PositiveNumber);
+    return sweep.add_option(name, value, text)->check(positive_integer());
   };
   CLI::Option* first = number("--min-length", settings.min_length, "The shortest sequence (default: 16)");
   CLI::Option* last = number("--max-length", settings.max_length, "The longest sequence (default: 4096)");
@@ -16,7 +17,7 @@ void add_options(CLI::App& sweep, sweep_command& command) {
       number("--per-doubling", settings.per_doubling, "Lengths for each doubling between them (default: 2)");
   sweep.add_option("--lengths", settings.lengths, "These lengths instead, separated by commas")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(positive_integer())
       ->excludes(first)
       ->excludes(last)
       ->excludes(step);
@@ -29,7 +30,7 @@ void add_options(CLI::App& sweep, sweep_command& command) {
       .add_option("--heads-are", settings.heads_are,
                   "How heads form the output: concatenated (d_v = d / h), added (d_v = d) or both (default)")
       ->check(CLI::IsMember({"concatenated", "added", "both"}));
-  sweep.add_option("--seed", settings.seed, "Of all random numbers (default: 1)");
+  sweep.add_option("--seed", settings.seed, "Of all random numbers (default: 1)")->check(seed_number());
   sweep
       .add_option("--type", command.type,
                   "f32 or f64 (default, where the device has it): single precision is faster, and misses a few of 512 "
@@ -39,13 +40,16 @@ void add_options(CLI::App& sweep, sweep_command& command) {
       .add_option("--pearson-up-to", settings.pearson_up_to,
                   "The longest sequence with a correlation of raw and effective attention, which takes time S^2; 0: "
                   "none (default: all, of added heads 4096). Heads of more than 512 columns have none")
-      ->check(CLI::NonNegativeNumber);
-  sweep.add_flag("--logit-rank", settings.logit_rank,
-                 "Also the rank of the logits of alternative weights, for S from d_v + 2 to 2 d_v, against d_k");
+      ->check(natural_number());
+  sweep.add_flag(
+      "--logit-rank", settings.logit_rank,
+      "Also the rank of the logits of alternative weights, for S from d_v + 2 to 2 max(d_v, d_k), against d_k");
   sweep.add_option("--memory", settings.memory, "Device memory that a process may use (default: 3GiB)")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(false))
+      ->check(positive_integer());
   sweep.add_option("--device", command.device, "An index, cpu, gpu, gpu:1 or a part of the name");
-  sweep.add_option("--output", command.folder, "The folder for the files (default: the current one)");
+  sweep.add_option("--output", command.folder, "The folder for the files (default: the current one)")
+      ->check(some_path());
   CLI::Option* resume = sweep.add_flag("--resume", command.resume, "Go on with an interrupted sweep");
   sweep
       .add_flag("--overwrite", command.overwrite,

@@ -15,11 +15,10 @@
 
 namespace nullscope::cli {
 
-/// Cuts memory into arrays; with no memory behind it, it only counts bytes. Arrays have an address even then, because
-/// to the functions that give the size of a scratchpad an operand without one is left out.
+/// Cuts memory into arrays; with no memory behind it, it only counts bytes.
 class memory_cutter {
  public:
-  explicit memory_cutter(std::byte* memory) : memory_(memory != nullptr ? memory : pretended()) {}
+  explicit memory_cutter(std::byte* memory) : memory_(memory) {}
 
   template <class T, class... Extent>
   auto array(Extent... extents) {
@@ -29,7 +28,7 @@ class memory_cutter {
   }
 
   std::span<std::byte> bytes(std::int64_t count) {
-    std::byte* first = memory_ + used_;
+    std::byte* const first = memory_ == nullptr ? nullptr : memory_ + used_;
     used_ += (count + 63) / 64 * 64;
     return {first, static_cast<std::size_t>(count)};
   }
@@ -37,8 +36,6 @@ class memory_cutter {
   std::int64_t used() const { return used_; }
 
  private:
-  static std::byte* pretended() { return reinterpret_cast<std::byte*>(std::uintptr_t{4096}); }
-
   std::byte* memory_;
   std::int64_t used_ = 0;
 };

@@ -60,9 +60,16 @@ class sweep_run {
         results_(units_.size()) {}
 
   void run(work_splitter& splitter, sweep_computer& computer) {
-    if (command_.resume && is_finished()) return;
+    const std::optional<nlohmann::ordered_json> finished = finished_settings();
+    if (command_.resume && finished) {
+      expect_same_settings(path("sweep.json"), *finished, identity_);
+      if (!command_.quiet) fmt::print("The sweep in {} is finished.\n", command_.folder.string());
+      return;
+    }
     std::int64_t memory = 0;
     for (const sweep_unit& unit : units_) memory = std::max(memory, computer.memory_of(unit));
+    make_folder();
+    if (!command_.resume && !command_.overwrite && !(finished && can_be_made_again(*finished))) expect_nothing_there();
     open_journal();
     introduce(memory);
     divided_work work;
@@ -102,39 +109,41 @@ class sweep_run {
     return fmt::format("{} of {} units are kept; go on with --resume", kept, units_.size());
   }
 
-  /// Without a journal but with results, there is nothing left to do; they must be of the same settings.
-  bool is_finished() const {
-    if (fs::exists(path("sweep.journal")) || !fs::exists(path("sweep.json"))) return false;
+  /// What is written in the results of the folder, if there are any and no journal beside them: then nothing is left to
+  /// do there. Throws file_error if they are no results of a sweep.
+  std::optional<nlohmann::ordered_json> finished_settings() const {
+    std::error_code ignored;  // a folder that cannot be searched will be complained about when it is written to
+    if (command_.overwrite || fs::exists(path("sweep.journal"), ignored)) return std::nullopt;
+    if (!fs::exists(path("sweep.json"), ignored)) return std::nullopt;
     const auto there = nlohmann::ordered_json::parse(read_file(path("sweep.json")), nullptr, false);
-    if (there.is_discarded()) throw file_error(fmt::format("{} is no JSON", path("sweep.json").string()));
-    expect_same_settings(path("sweep.json"), there.value("settings", nlohmann::ordered_json::object()), identity_);
-    if (!command_.quiet) fmt::print("The sweep in {} is finished.\n", command_.folder.string());
-    return true;
+    if (there.is_object() && there.contains("settings") && there["settings"].is_object()) return there["settings"];
+    throw file_error(
+        fmt::format("{} holds no results of a sweep; --overwrite replaces it", path("sweep.json").string()));
   }
 
   /// A finished sweep of the same settings may be replaced: nothing is lost with it.
-  bool can_be_made_again() const {
-    if (fs::exists(path("sweep.journal")) || !fs::exists(path("sweep.json"))) return false;
-    const auto there = nlohmann::ordered_json::parse(read_file(path("sweep.json")), nullptr, false);
-    if (!there.is_object() || !there.contains("settings")) return false;
-    const nlohmann::ordered_json& theirs = there["settings"];
+  bool can_be_made_again(const nlohmann::ordered_json& theirs) const {
     const nlohmann::ordered_json ours = to_json(command_.settings);
     return std::ranges::all_of(ours.items(), [&](const auto& item) {
       return theirs.contains(item.key()) && theirs[item.key()] == item.value();
     });
   }
 
-  void open_journal() {
+  void make_folder() const {
     std::error_code failure;
     fs::create_directories(command_.folder, failure);
     if (failure) throw file_error(fmt::format("cannot make {}: {}", command_.folder.string(), failure.message()));
-    if (!command_.resume && !command_.overwrite && !can_be_made_again()) {
-      for (const char* name : {"sweep.journal", "sweep.json", "sweep.csv", "sweep.svg", "sweep_logit_rank.csv"}) {
-        if (!fs::exists(path(name))) continue;
-        throw file_error(
-            fmt::format("{} is there already; --resume goes on with it, --overwrite begins anew", path(name).string()));
-      }
+  }
+
+  void expect_nothing_there() const {
+    for (const char* name : {"sweep.journal", "sweep.json", "sweep.csv", "sweep.svg", "sweep_logit_rank.csv"}) {
+      if (!fs::exists(path(name))) continue;
+      throw file_error(
+          fmt::format("{} is there already; --resume goes on with it, --overwrite begins anew", path(name).string()));
     }
+  }
+
+  void open_journal() {
     if (command_.resume && fs::exists(path("sweep.journal"))) {
       journal_ = sweep_journal::resume(path("sweep.journal"), identity_, units_.size());
     }

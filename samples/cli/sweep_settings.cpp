@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <nullscope/errors.hpp>
+
+#include "commands.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -32,7 +33,7 @@ std::vector<std::int64_t> lengths_between(std::int64_t first, std::int64_t last,
 }
 
 void require(bool condition, const std::string& message) {
-  if (!condition) throw invalid_argument("sweep: " + message);
+  if (!condition) throw usage_error("sweep: " + message);
 }
 
 /// How many heads go into one unit: samples together to keep a device busy, or heads of long sequences apart, to lose
@@ -93,10 +94,13 @@ sweep_settings complete(sweep_settings settings) {
   require(
       !settings.logit_rank || std::max(settings.key_size, settings.value_size(sweep_kind::logits)) <= attention_columns,
       fmt::format("--logit-rank needs heads of at most {} columns", attention_columns));
+  require(!settings.logit_rank || settings.value_size(sweep_kind::logits) > 1 || settings.key_size > 1,
+          "--logit-rank needs heads of more than one column");
   require(settings.samples < sample_limit, fmt::format("{} samples are too many", settings.samples));
   if (settings.lengths.empty()) {
     require(settings.min_length <= settings.max_length,
             fmt::format("--min-length {} is above --max-length {}", settings.min_length, settings.max_length));
+    require(settings.max_length < length_limit, fmt::format("a length of {} is too large", settings.max_length));
     require(settings.per_doubling <= 1000, "--per-doubling is at most 1000");
     settings.lengths = lengths_between(settings.min_length, settings.max_length, settings.per_doubling);
   }

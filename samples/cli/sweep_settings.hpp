@@ -34,7 +34,7 @@ struct sweep_settings {
   std::vector<sweep_kind> kinds() const;
 };
 
-/// Fills in what follows from other settings. Throws invalid_argument on settings that make no sense.
+/// Fills in what follows from other settings. Throws usage_error on settings that make no sense.
 sweep_settings complete(sweep_settings settings);
 
 /// All that decides the numbers; two sweeps with equal settings write equal files.

@@ -43,4 +43,8 @@ class work_splitter {
 
 std::unique_ptr<work_splitter> make_work_splitter();
 
+/// Whether this process is the one that speaks, known before the processes can talk: all of them see a mistake in the
+/// command line, and one says it.
+bool speaks_for_all();
+
 }  // namespace nullscope::cli

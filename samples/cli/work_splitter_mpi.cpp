@@ -13,6 +13,7 @@
 #include <future>
 #include <nullscope/errors.hpp>
 #include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -171,5 +172,12 @@ class mpi_ranks : public work_splitter {
 }  // namespace
 
 std::unique_ptr<work_splitter> make_work_splitter() { return std::make_unique<mpi_ranks>(); }
+
+bool speaks_for_all() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {  // as the launchers of MPI set them
+    if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";
+  }
+  return true;
+}
 
 }  // namespace nullscope::cli

@@ -36,4 +36,6 @@ std::unique_ptr<work_splitter> make_work_splitter() {
   return std::make_unique<single_process>();
 }
 
+bool speaks_for_all() { return true; }
+
 }  // namespace nullscope::cli
