@@ -101,39 +101,30 @@ class running_comparison {
 
   void time(benchmark::State& state, std::size_t path) {
     const workload& work = of_.work();
-    if (limits_ != nullptr && now() - measured_at_ > 0.25) measure_ceilings();
+    // Right before each repetition: the clock rate and the neighbours that lower a ceiling for a moment lower what is
+    // compared with it as well, and the median over the repetitions is a median of such pairs.
+    const ceilings reach = limits_ != nullptr ? limits_->sample(work) : ceilings{};
     // Other data are in the caches now; a short call must find its own where it left them.
     if (states_[path].seconds < 0.1) untimed_call(path);
-    double seconds = 0;
+    std::vector<double> calls;
     for (auto _ : state) {
       of_.restore();
       const double start = now();
       of_.call(path);
-      const double elapsed = now() - start;
-      state.SetIterationTime(elapsed);
-      seconds += elapsed;
+      calls.push_back(now() - start);
+      state.SetIterationTime(calls.back());
     }
-    seconds /= static_cast<double>(state.iterations());
+    const double seconds = median(calls);  // as of the ceilings
     if (work.flops > 0) state.counters["GFLOP/s"] = work.flops / seconds * 1e-9;
     if (work.bytes > 0) state.counters["GB/s"] = work.bytes / seconds * 1e-9;
     if (work.flops > 0 && work.bytes > 0) state.counters["intensity"] = work.flops / work.bytes;
     const bool is_on_device = of_.paths()[path] != "loop" || queue_.get_device().is_cpu();
     if (limits_ != nullptr && is_on_device) {
-      state.counters["roofline"] = reach_.least_seconds(work) / seconds;
-      if (work.flops > 0) state.counters["ceiling GFLOP/s"] = reach_.flops * 1e-9;
-      if (work.bytes > 0) state.counters["ceiling GB/s"] = reach_.bytes * 1e-9;
+      state.counters["roofline"] = reach.least_seconds(work) / seconds;
+      if (work.flops > 0) state.counters["ceiling GFLOP/s"] = reach.flops * 1e-9;
+      if (work.bytes > 0) state.counters["ceiling GB/s"] = reach.bytes * 1e-9;
     }
     for (const auto& [name, value] : states_[path].found.columns()) state.counters[name] = value;
-  }
-
-  /// The highest that was seen next to this comparison: what lowers a ceiling for a moment is a neighbour.
-  void measure_ceilings() {
-    const int samples = measured_at_ == 0 ? 3 : 1;
-    for (int i = 0; i < samples; ++i) {
-      const ceilings seen = limits_->sample(of_.work());
-      reach_ = {std::max(reach_.flops, seen.flops), std::max(reach_.bytes, seen.bytes)};
-    }
-    measured_at_ = now();
   }
 
   any_comparison& of_;
@@ -141,8 +132,6 @@ class running_comparison {
   roofline* limits_;  // null: no ceilings
   bool is_set_up_ = false;
   std::vector<path_state> states_;
-  ceilings reach_{};
-  double measured_at_ = 0;  // when the ceilings were
 };
 
 std::string runtime_version() {

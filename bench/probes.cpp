@@ -47,6 +47,12 @@ double best_seconds(const std::function<void()>& call, double seconds, int least
   return best;
 }
 
+double median(std::vector<double> numbers) {
+  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>(numbers.size() / 2);
+  std::nth_element(numbers.begin(), middle, numbers.end());
+  return *middle;
+}
+
 double typical_seconds(const std::function<void()>& call, double seconds) {
   best_seconds(call, seconds / 2, 1);
   std::vector<double> all;
@@ -56,8 +62,7 @@ double typical_seconds(const std::function<void()>& call, double seconds) {
     call();
     all.push_back(now() - start);
   }
-  std::nth_element(all.begin(), all.begin() + all.size() / 2, all.end());
-  return all[all.size() / 2];
+  return median(all);
 }
 
 template <class T>

@@ -6,11 +6,15 @@
 #include <nullscope/bfloat16.hpp>
 #include <nullscope/tensor.hpp>
 #include <sycl/sycl.hpp>
+#include <vector>
 
 namespace nullscope::bench {
 
 /// Seconds of the fastest of some calls: `least_calls` of them, and more until `seconds` have passed.
 double best_seconds(const std::function<void()>& call, double seconds, int least_calls);
+
+/// The number in the middle, the upper one of two; there is at least one.
+double median(std::vector<double> numbers);
 
 /// Seconds of a typical call: the median of at least three that together take `seconds`, after others to warm up.
 double typical_seconds(const std::function<void()>& call, double seconds);

@@ -1,5 +1,5 @@
 /// The row-wise building blocks: softmax, layer norm, reductions, elementwise functions, transposes. All are bound by
-/// memory, so the share of the roofline is the share of the bandwidth that a copy of the same size reaches.
+/// memory, so the share of the roofline is the share of the bandwidth that a copy of the same matrix reaches.
 #include <algorithm>
 #include <cmath>
 #include <nullscope/elementwise.hpp>
@@ -65,7 +65,7 @@ void layer_norm_row(const T* x, const T* weights, T* out, std::int64_t columns) 
   for (std::int64_t j = 0; j < columns; ++j) sum += x[j];
   const T mean = sum / static_cast<T>(columns);
   for (std::int64_t j = 0; j < columns; ++j) squares += (x[j] - mean) * (x[j] - mean);
-  const T scale = 1 / std::sqrt(squares / static_cast<T>(columns) + static_cast<T>(1e-5f));
+  const T scale = 1 / std::sqrt(squares / static_cast<T>(columns) + static_cast<T>(1e-5));
   for (std::int64_t j = 0; j < columns; ++j) out[j] = (x[j] - mean) * scale * weights[j] + weights[j];
 }
 
@@ -115,7 +115,8 @@ void verify(rows_data<T>& d, report& report, row_loop<double> reference) {
   report.residual("residual", scaled_residual<T>(sample, expected, std::sqrt(static_cast<double>(d.columns))), 10);
 }
 
-/// Adds one operation on (rows, columns); `flops` are for each element, a function such as exp being one.
+/// Adds one operation on (rows, columns); `flops` are for each element, a function such as exp being one. The yardstick
+/// is a copy of x, for a reduction too: a copy of half of x would find more of it in the caches than a reduction of x.
 template <class T, class Sycl>
 auto& add_rows(suite& suite, const std::string& operation, std::int64_t rows, std::int64_t columns,
                std::int64_t results, double flops, Sycl sycl, row_loop<T> loop, row_loop<double> reference) {
@@ -124,7 +125,8 @@ auto& add_rows(suite& suite, const std::string& operation, std::int64_t rows, st
             .type = type_name<T>(),
             .sizes = {{"rows", rows}, {"columns", columns}},
             .flops = flops * static_cast<double>(rows * columns),
-            .bytes = sizeof(T) * static_cast<double>(rows * (columns + results))},
+            .bytes = sizeof(T) * static_cast<double>(rows * (columns + results)),
+            .footprint = 2.0 * sizeof(T) * static_cast<double>(rows * columns)},
            [=](sycl::queue& queue) { return rows_data<T>(queue, rows, columns, results); })
       .path("sycl", [=](rows_data<T>& d) { sycl(d).wait(); })
       .path("loop",

@@ -36,6 +36,12 @@ struct row {
     return load_tail<W>(data + column, lanes.count, fill);
   }
 
+  /// Fetches what lies `distance` elements ahead of `column`, on a CPU, for whole packs.
+  void fetch(std::int64_t column, std::int64_t distance, all_lanes) const {
+    if constexpr (W > 1) kernels::fetch(data + column + distance);
+  }
+  void fetch(std::int64_t, std::int64_t, first_lanes) const {}
+
   void store(std::int64_t column, pack<number, W> x, all_lanes) const {
     if constexpr (W == 1) {
       kernels::store(data + column * stride, x);
@@ -89,6 +95,17 @@ class row_range {
   std::int64_t rows_, left_;
   row_index index_;
 };
+
+/// How many elements ahead of its loads a kernel fetches that takes Rows rows of x at once: as far as some of the next
+/// rows, at least so far that memory answers in time; within a row if rows are so long that they would leave the caches
+/// again.
+template <int Rows, class View>
+std::int64_t fetch_distance(const View& x) {
+  constexpr std::int64_t bytes = sizeof(typename View::element), least = 16384 / bytes, most = 262144 / bytes;
+  const std::int64_t step = Rows * x.stride[1], size = step < 0 ? -step : step;
+  if (size == 0 || size > most) return least;
+  return (least + size - 1) / size * step;
+}
 
 /// Calls call(0), ..., call(Count - 1) with constants: what they index stays in registers, where a loop may leave it in
 /// memory.

@@ -96,6 +96,7 @@ struct row_layer_norm {
     });
 
     const row<const T, W> weights{gamma.data, gamma.stride[0]}, offsets{beta.data, beta.stride[0]};
+    const std::int64_t distance = fetch_distance<at_once>(x);
     numbers ahead[Rows][slots];
     unrolled<Rows>([&](auto r) { unrolled<slots>([&](auto slot) { ahead[r][slot] = numbers(0); }); });
     walk<W, slots>(members, columns, [&](auto slot, std::int64_t c, auto lanes) {
@@ -104,6 +105,7 @@ struct row_layer_norm {
       unrolled<Rows>([&](auto r) {
         const numbers z = fma(row_of<W>(x, i, r).load(c, lanes) - first_mean[r], scale[r], shift[r]);
         row_of<W, Streams>(y, i, r).store(c, fma(z, weight, offset), lanes);
+        row_of<W>(x, next, r).fetch(c, distance, lanes);
         if constexpr (Items == 1) ahead[r][slot] += row_of<W>(x, next, r).load(c, lanes);
       });
     });

@@ -87,7 +87,10 @@ std::string entry_point(const detail::kernel_description& kernel, const sycl::de
 }
 
 sycl::kernel compile(const cache_key& key, const std::map<std::string, std::string>& headers) {
-  const std::vector<std::string> options{"-std=c++20", "-I."};  // embedded headers stand before the runtime's own
+  std::vector<std::string> options{"-std=c++20", "-I."};  // embedded headers stand before the runtime's own
+#ifdef __x86_64__
+  if (key.device.is_cpu()) options.push_back("-DNULLSCOPE_X86_DEVICE");  // its instructions may be used
+#endif
   std::string log;
   try {
     compiler::include_files includes;
