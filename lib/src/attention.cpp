@@ -77,12 +77,8 @@ std::int64_t panels_of_group(const sycl::queue& queue, const view<T, 4>& out, st
     return kernels::attention_local<T, Shape>::bytes(count, dk, dv) <=
            device.local_memory_bytes - static_cast<std::int64_t>(detail::local_alignment);
   };
+  detail::check_local_memory<T>(name, queue, dk, dv);
   std::int64_t count = Shape::workers;
-  if (!fits(count)) {
-    throw unsupported_device(fmt::format("{}: {} has {} bytes of local memory, heads of {} and {} need {}", name,
-                                         device.name, device.local_memory_bytes, dk, dv,
-                                         kernels::attention_local<T, Shape>::bytes(count, dk, dv)));
-  }
   constexpr std::int64_t most = 8;  // more would not make better use of the keys in cache
   const std::int64_t heads = out.extent[0] * out.extent[1];
   while (count + Shape::workers <= most && fits(count + Shape::workers) &&

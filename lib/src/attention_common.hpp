@@ -81,6 +81,19 @@ auto with_attention_shape(const sycl::queue& queue, Call call) {
   return call.template operator()<attention_work_items>();
 }
 
+/// Throws unsupported_device if a work-group of the forward kernel cannot hold heads of dk and dv.
+template <class T>
+void check_local_memory(std::string_view function, const sycl::queue& queue, std::int64_t dk, std::int64_t dv) {
+  const std::int64_t needed =
+      static_cast<std::int64_t>(local_alignment) + with_attention_shape<T>(queue, [&]<class Shape>() {
+        return kernels::attention_local<T, Shape>::bytes(Shape::workers, dk, dv);
+      });
+  const device_properties& device = properties(queue.get_device());
+  if (needed <= device.local_memory_bytes) return;
+  throw unsupported_device(fmt::format("{}: {} has {} bytes of local memory, heads of {} and {} need {}", function,
+                                       device.name, device.local_memory_bytes, dk, dv, needed));
+}
+
 /// Numbers that x (batch, heads, rows, columns) takes in panels of `panel_columns`.
 template <class In>
 std::int64_t panel_numbers(const view<const In, 4>& x, std::int64_t panel_columns) {

@@ -95,6 +95,7 @@ void check_heads(const sycl::queue& queue, const attention_heads<T>& heads) {
         name, "v", heads.v,
         fmt::format("and h give a basis of {} columns, more than {}", heads.basis_columns(), detail::largest_head));
   }
+  detail::check_local_memory<T>(name, queue, heads.q.extent[2], heads.basis_columns());
 }
 
 template <class T>
