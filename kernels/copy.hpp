@@ -13,7 +13,8 @@ namespace nullscope::kernels {
 ///
 /// Streaming stores go past the caches and do not read what they overwrite. They need `out` and `block` aligned to a
 /// pack. Ordinary by streaming time on a CPU with AVX-512, in one run: 1 MiB read and written 0.6, 4 MiB 1, 64 MiB 1.3,
-/// 1 GiB 1.7.
+/// 1 GiB 1.7. (Fetching ahead as well, or in four parts side by side, 512 MiB were copied 1.1 to 1.2 times as fast, 24
+/// MiB no faster: the yardstick stays the plain one.)
 template <class T, int W, bool Streaming>
 struct copy {
   static constexpr const char* source = "copy.hpp";
