@@ -15,7 +15,7 @@ class team {
  public:
   static_assert(Items >= 1 && (Items & (Items - 1)) == 0, "the number of work-items is a power of two");
 
-  /// Bytes of local memory that a kernel gives to its team: two sets of one number a sub-group.
+  /// Bytes of local memory that a kernel gives to its team: two sets of one number a work-item.
   static constexpr std::size_t local_bytes = Items == 1 ? 0 : 2 * Items * sizeof(double);
 
   team(const sycl::nd_item<1>& item, std::byte* local) : item_(item), local_(local) {}
@@ -55,25 +55,31 @@ class team {
   }
 
  private:
+  /// Through local memory, not by shuffles: AdaptiveCpp 24.10 has none for its generic target, a sub-group may be one
+  /// work-item, and so the order of the sum is the same whatever its size.
   template <class T, class Combine>
   T across_items(T mine, Combine combine) {
-    using number = pack<T, 1>;
-    const sycl::sub_group sub_group = item_.get_sub_group();
-    const int size = static_cast<int>(sub_group.get_local_linear_range());
-    for (int distance = size / 2; distance > 0; distance /= 2) {
-      mine = combine(number(mine), number(sycl::permute_group_by_xor(sub_group, mine, distance))).lanes;
-    }
-    const int sub_groups = Items / size;
-    if (sub_groups == 1) return mine;
-    // The two sets take turns, so that one barrier a reduction is enough: who writes a set again has passed the barrier
+    // The two sets take turns, so that no barrier is needed at the end: who writes a set again has passed the barrier
     // of the reduction between, and so has everybody who read it.
-    T* set = reinterpret_cast<T*>(local_) + turn_ * Items;
+    T* set = reinterpret_cast<T*>(local_ + turn_ * local_bytes / 2);
     turn_ ^= 1;
-    if (sub_group.get_local_linear_id() == 0) set[sub_group.get_group_linear_id()] = mine;
+    set[rank()] = mine;
     barrier();
-    mine = set[0];
-    for (int i = 1; i < sub_groups; ++i) mine = combine(number(mine), number(set[i])).lanes;
-    return mine;
+    constexpr int columns = Items > 32 ? 16 : Items;  // read by all; of more numbers, each column is combined by one
+    if constexpr (columns < Items) {
+      if (rank() < columns) set[rank()] = combined<columns>(set + rank(), Items / columns, combine);
+      barrier();
+    }
+    return combined<1>(set, columns, combine);
+  }
+
+  /// Of `count` numbers, `Stride` apart.
+  template <int Stride, class T, class Combine>
+  static T combined(const T* from, int count, Combine combine) {
+    using number = pack<T, 1>;
+    T result = from[0];
+    for (int i = 1; i < count; ++i) result = combine(number(result), number(from[i * Stride])).lanes;
+    return result;
   }
 
   const sycl::nd_item<1>& item_;
