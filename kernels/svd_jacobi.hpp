@@ -60,11 +60,18 @@ struct svd_jacobi {
 
   static std::int64_t id(const sycl::nd_item<1>& item) { return static_cast<std::int64_t>(item.get_local_id(0)); }
   static std::int64_t items(const sycl::nd_item<1>& item) { return static_cast<std::int64_t>(item.get_local_range(0)); }
+  /// A team is a sub-group; of one work-item, no questions are asked that not every CPU answers.
   static std::int64_t team(const sycl::nd_item<1>& item) {
-    return static_cast<std::int64_t>(item.get_sub_group().get_group_linear_id());
+    return one_work_item ? 0 : static_cast<std::int64_t>(item.get_sub_group().get_group_linear_id());
   }
   static std::int64_t teams(const sycl::nd_item<1>& item) {
-    return static_cast<std::int64_t>(item.get_sub_group().get_group_linear_range());
+    return one_work_item ? 1 : static_cast<std::int64_t>(item.get_sub_group().get_group_linear_range());
+  }
+  static std::int64_t rank(const sycl::nd_item<1>& item) {
+    return one_work_item ? 0 : static_cast<std::int64_t>(item.get_sub_group().get_local_linear_id());
+  }
+  static std::int64_t ranks(const sycl::nd_item<1>& item) {
+    return one_work_item ? 1 : static_cast<std::int64_t>(item.get_sub_group().get_local_linear_range());
   }
 
   T* column_of_a(T* memory, std::int64_t j) const { return memory + j * layout.padded(layout.m); }
@@ -73,9 +80,7 @@ struct svd_jacobi {
   /// Calls f(offset) for the packs of a padded column that belong to this work-item of its sub-group.
   template <class F>
   static void for_packs(const sycl::nd_item<1>& item, std::int64_t length, F f) {
-    const auto team = item.get_sub_group();
-    const std::int64_t step = static_cast<std::int64_t>(team.get_local_linear_range()) * W;
-    for (std::int64_t i = static_cast<std::int64_t>(team.get_local_linear_id()) * W; i < length; i += step) f(i);
+    for (std::int64_t i = rank(item) * W; i < length; i += ranks(item) * W) f(i);
   }
 
   static T team_sum(const sycl::nd_item<1>& item, P x) {
@@ -228,7 +233,7 @@ struct svd_jacobi {
         const P element = load<W>(x + i);
         kernels::store(x + i, length > T(0) ? element / P(length) : P(0));
       });
-      if (item.get_sub_group().leader()) memory[layout.values() + j] = length;
+      if (rank(item) == 0) memory[layout.values() + j] = length;
     }
     barrier<one_work_item>(item);
   }
@@ -259,7 +264,7 @@ struct svd_jacobi {
     for (int pass = 0; pass < 3; ++pass) {
       for (std::int64_t k = team(item); k < columns; k += teams(item)) {
         const T product = is_there(k) ? dot(item, column_of_a(memory, k), x) : T(0);
-        if (item.get_sub_group().leader()) coefficients[k] = product;
+        if (rank(item) == 0) coefficients[k] = product;
       }
       barrier<one_work_item>(item);
       for (std::int64_t r = id(item); r < m; r += items(item)) {
@@ -285,7 +290,7 @@ struct svd_jacobi {
       if (j < n) {
         place = 0;
         for (std::int64_t k = 0; k < n; ++k) place += values[k] > values[j] || (values[k] == values[j] && k < j);
-        if (item.get_sub_group().leader()) s(b, place) = values[j] / scale;
+        if (rank(item) == 0) s(b, place) = values[j] / scale;
       }
       if (layout.u_columns == 0) continue;
       const T* const x = column_of_a(memory, j);
@@ -299,9 +304,7 @@ struct svd_jacobi {
 
   template <class F>
   static void for_rows(const sycl::nd_item<1>& item, std::int64_t rows, F f) {
-    const auto team = item.get_sub_group();
-    const std::int64_t step = static_cast<std::int64_t>(team.get_local_linear_range());
-    for (std::int64_t r = static_cast<std::int64_t>(team.get_local_linear_id()); r < rows; r += step) f(r);
+    for (std::int64_t r = rank(item); r < rows; r += ranks(item)) f(r);
   }
 
   void fill_with_nan(const sycl::nd_item<1>& item, std::int64_t b) const {
