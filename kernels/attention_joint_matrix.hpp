@@ -16,6 +16,7 @@
 #include "address_spaces.hpp"
 #include "attention_exp2.hpp"
 #include "attention_shape.hpp"
+#include "attention_tiles_memory.hpp"
 
 namespace nullscope::kernels {
 
@@ -42,7 +43,8 @@ struct attention_joint_matrix {
   static constexpr const char* source = "attention_joint_matrix.hpp";
   static constexpr int dimensions = 1;
   static constexpr int sub_group_size = SubGroup;
-  static constexpr int rows = Panels * 2 * M;
+  using memory = attention_tiles_memory<M, N, K, SubGroup, KeyBlock, Panels>;
+  static constexpr int rows = memory::rows;
   static_assert(K == 2 * N && N == SubGroup && KeyBlock % K == 0);
 
   view<const bfloat16, 4> q;                   // (batch, heads, queries, dk)
@@ -57,13 +59,9 @@ struct attention_joint_matrix {
   exp2_numbers exp2 = {};
   word_numbers word = {};
 
-  static std::int64_t padded_columns(std::int64_t dv) { return (dv + 2 * N - 1) / (2 * N) * (2 * N); }
-  static std::int64_t steps_of(std::int64_t k) { return (k + K - 1) / K; }
-  static std::int64_t local_bytes(std::int64_t dk, std::int64_t dv) {
-    const std::int64_t floats = zero_floats + rows * (record + padded_columns(dv) + N + 1);
-    return floats * static_cast<std::int64_t>(sizeof(float)) +
-           (rows * KeyBlock + b_step + Panels * steps_of(dk) * a_step) * static_cast<std::int64_t>(sizeof(bfloat16));
-  }
+  static std::int64_t padded_columns(std::int64_t dv) { return memory::padded_columns(dv); }
+  static std::int64_t steps_of(std::int64_t k) { return memory::steps_of(k); }
+  static std::int64_t local_bytes(std::int64_t dk, std::int64_t dv) { return memory::bytes(dk, dv); }
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     const sycl::sub_group group = item.get_sub_group();
@@ -73,7 +71,7 @@ struct attention_joint_matrix {
     const std::int64_t row0 = static_cast<std::int64_t>(item.get_group(0)) % query_blocks * rows;
     memory m(local, out.extent[3]);
     take_queries(m, batch, matrix % out.extent[1], row0, lane);
-    for (std::int64_t e = 0; e < zero_floats; e += SubGroup) (m.zeros + e)[lane] = 0;
+    for (std::int64_t e = 0; e < M * N; e += SubGroup) (m.zeros + e)[lane] = 0;
     for (std::int64_t e = 0; e < rows * m.out_stride; e += SubGroup) (m.outs + e)[lane] = 0;
     for (int r = 0; r < rows; ++r) {
       m.sum_before(r)[lane] = m.squares_before(r)[lane] = 0;
@@ -115,43 +113,8 @@ struct attention_joint_matrix {
   static constexpr float infinity = std::numeric_limits<float>::infinity();
   static constexpr float lowest = -1e38f;  // any score that is no -inf exceeds it; -inf less it is -inf still
   static constexpr float most_excess = 20;
-  static constexpr int zero_floats = M * N;
-  static constexpr int a_step = 2 * M * K, b_step = 2 * K * N;  // elements
-  static constexpr int block_steps = KeyBlock / K;
-  /// What a row has in local memory: scores of two steps in turn (even keys, odd keys), sums and sums of squares before
-  /// and after the step, in turn. Together, since a CPU compares the low 12 bits of addresses to tell whether a load
-  /// needs a store that is still under way: so tiles of scores on their way never meet what the lanes load.
-  static constexpr int record = 2 * K + 4 * SubGroup;
-
-  struct memory {
-    memory(std::byte* local, std::int64_t dv) : out_stride(padded_columns(dv) + N) {
-      zeros = reinterpret_cast<float*>(local);
-      records = zeros + zero_floats;
-      outs = records + rows * record;
-      offset = outs + rows * out_stride;
-      weights = reinterpret_cast<bfloat16*>(offset + rows);
-      values = weights + rows * KeyBlock;
-      queries = values + b_step;
-    }
-    std::int64_t out_stride;
-    float* zeros;       // (M, N)
-    float* records;     // (rows, record)
-    float* outs;        // (rows, out_stride)
-    float* offset;      // (rows)
-    bfloat16* weights;  // (panels, steps of a block, 2 M, K)
-    bfloat16* values;   // (2, K, N): a step of values whose end is masked
-    bfloat16* queries;  // (panels, steps of dk, 2 M, K)
-    int turn = 0;
-
-    float* scores_of(std::int64_t step, int r) const { return records + r * record + step % 2 * K; }
-    float* sum_before(int r) const { return records + r * record + 2 * K + turn * SubGroup; }
-    float* sum_after(int r) const { return records + r * record + 2 * K + (turn ^ 1) * SubGroup; }
-    float* squares_before(int r) const { return sum_before(r) + 2 * SubGroup; }
-    float* squares_after(int r) const { return sum_after(r) + 2 * SubGroup; }
-    bfloat16* weights_of(std::int64_t step, int panel) const {
-      return weights + (panel * block_steps + step % block_steps) * a_step;
-    }
-  };
+  static constexpr int a_step = memory::a_step, b_step = memory::b_step, block_steps = memory::block_steps;
+  static constexpr int record = memory::record;
 
   /// A step of keys, and the queries that meet it.
   struct query_block {
