@@ -9,13 +9,11 @@
 #include <nullscope/bfloat16.hpp>
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
-// not in what the run-time compiler sees as <sycl/sycl.hpp>
-#include <sycl/ext/oneapi/bfloat16.hpp>
-#include <sycl/ext/oneapi/matrix/matrix.hpp>
 
 #include "address_spaces.hpp"
 #include "attention_exp2.hpp"
 #include "attention_shape.hpp"
+#include "attention_tile_products.hpp"
 #include "attention_tiles_memory.hpp"
 
 namespace nullscope::kernels {
@@ -38,7 +36,10 @@ struct word_numbers {
 ///
 /// The offset of a row is the maximum of its first step, and changes only if later scores exceed it by 2^20: a row's
 /// exponentials then stay far from overflow, and there is nothing to correct in nearly all steps.
-template <int M, int N, int K, int SubGroup, int KeyBlock, int Panels>
+///
+/// KeysStay: dk is two steps of K. What is called in more than one place is inlined by force, see
+/// attention_tile_products.
+template <int M, int N, int K, int SubGroup, int KeyBlock, int Panels, bool KeysStay>
 struct attention_joint_matrix {
   static constexpr const char* source = "attention_joint_matrix.hpp";
   static constexpr int dimensions = 1;
@@ -58,6 +59,7 @@ struct attention_joint_matrix {
   std::int64_t query_blocks;
   exp2_numbers exp2 = {};
   word_numbers word = {};
+  int one = 1;  // see multiply_by_keys_that_stay
 
   static std::int64_t padded_columns(std::int64_t dv) { return memory::padded_columns(dv); }
   static std::int64_t steps_of(std::int64_t k) { return memory::steps_of(k); }
@@ -82,34 +84,41 @@ struct attention_joint_matrix {
     const std::int64_t visible = visibility.keys_of(batch, last_row, keys), steps = steps_of(visible);
     const std::int64_t seen_by_all = visibility.keys_of(batch, row0, keys);
     std::int64_t waiting = 0;  // the first step whose weights have not met the values
-    for (std::int64_t step = 0; step <= steps; ++step) {
-      const query_block block{batch, row0, step - 1, step * K <= seen_by_all};
-      if (step == 1) raise_offsets(group, m, block, lane);
+    if (steps > 0) {
+      multiply_keys(group, m, matrix, 0, [](int) {});
+      sycl::group_barrier(group);
+      raise_offsets(group, m, {batch, row0, 0, false}, lane);
+    }
+    for (std::int64_t step = 0; step < steps; ++step) {
+      const query_block block{batch, row0, step, (step + 1) * K <= seen_by_all};
       float excess = -infinity;
-      for (int part = 0; part < rows / M; ++part) {
-        if (step < steps) multiply_keys(group, m, matrix, step, part);
-        if (step > 0) excess = sycl::fmax(excess, exponentiate(m, block, part, lane));
+      if (step + 1 < steps && block.is_seen_by_all) {
+        multiply_keys(group, m, matrix, step + 1,
+                      [&](int part) { excess = sycl::fmax(excess, exponentiate<false>(m, block, part, lane)); });
+      } else {
+        if (step + 1 < steps) multiply_keys(group, m, matrix, step + 1, [](int) {});
+        excess = exponentiate(m, block, lane);
       }
       sycl::group_barrier(group);
-      if (step == 0) continue;
       if (sycl::reduce_over_group(group, excess, sycl::maximum<float>()) > most_excess) {
-        multiply_values(group, m, matrix, waiting, step - 1, visible, lane);
-        waiting = step - 1;
+        multiply_values(group, m, matrix, waiting, step, visible, lane);
+        waiting = step;
         raise_offsets(group, m, block, lane);
-        for (int part = 0; part < rows / M; ++part) exponentiate(m, block, part, lane);
+        exponentiate(m, block, lane);
         sycl::group_barrier(group);
       }
       m.turn ^= 1;
-      if (step % block_steps == 0 || step == steps) {
-        multiply_values(group, m, matrix, waiting, step, visible, lane);
-        waiting = step;
+      if ((step + 1) % block_steps == 0 || step + 1 == steps) {
+        multiply_values(group, m, matrix, waiting, step + 1, visible, lane);
+        waiting = step + 1;
       }
     }
     for (int r = 0; r < rows && row0 + r < out.extent[2]; ++r) finish(group, m, matrix, row0 + r, r, lane);
   }
 
  private:
-  using element = sycl::ext::oneapi::bfloat16;
+  using products = attention_tile_products<M, N, K>;
+  using element = typename products::element;
   static constexpr float infinity = std::numeric_limits<float>::infinity();
   static constexpr float lowest = -1e38f;  // any score that is no -inf exceeds it; -inf less it is -inf still
   static constexpr float most_excess = 20;
@@ -146,33 +155,33 @@ struct attention_joint_matrix {
     }
   }
 
-  /// scores (M queries, K keys of a step) = q k^T, without the scale: 1 x 2 tiles. (AMX: of two tiles filled with zeros
-  /// the compiler makes one, and copies it through the stack; so one is filled and one is loaded.)
-  void multiply_keys(sycl::sub_group group, const memory& m, std::int64_t matrix, std::int64_t step, int part) const {
-    namespace matrices = sycl::ext::oneapi::experimental::matrix;
-    using matrices::layout;
+  /// scores (rows, K keys of a step) = q k^T, without the scale, in parts of M queries; after each part the lanes do
+  /// something else meanwhile.
+  template <class Meanwhile>
+  [[gnu::always_inline]] void multiply_keys(sycl::sub_group group, const memory& m, std::int64_t matrix,
+                                            std::int64_t step, Meanwhile meanwhile) const {
     const std::int64_t steps = steps_of(q.extent[3]);
-    const auto a = in_local(reinterpret_cast<const element*>(m.queries) + part / 2 * steps * a_step + part % 2 * M * K);
-    const auto b = in_global(reinterpret_cast<const element*>(k) + (matrix * steps_of(keys) + step) * steps * b_step);
-    matrices::joint_matrix<sycl::sub_group, float, matrices::use::accumulator, M, N> even, odd;
-    matrices::joint_matrix_fill(group, even, 0.f);
-    matrices::joint_matrix_load(group, odd, in_local(m.zeros), N, layout::row_major);
-    for (std::int64_t s = 0; s < steps; ++s) {
-      matrices::joint_matrix<sycl::sub_group, element, matrices::use::a, M, K, layout::row_major> a0;
-      matrices::joint_matrix<sycl::sub_group, element, matrices::use::b, K, N, layout::ext_intel_packed> b0, b1;
-      matrices::joint_matrix_load(group, a0, a + s * a_step, K);
-      matrices::joint_matrix_load(group, b0, b + s * b_step, 2 * N);
-      matrices::joint_matrix_load(group, b1, b + (s * b_step + K * N), 2 * N);
-      matrices::joint_matrix_mad(group, even, a0, b0, even);
-      matrices::joint_matrix_mad(group, odd, a0, b1, odd);
+    const auto* a = reinterpret_cast<const element*>(m.queries);
+    const element* b = reinterpret_cast<const element*>(k) + (matrix * steps_of(keys) + step) * steps * b_step;
+    const auto multiply_each = [&](auto multiply) {
+#pragma nounroll  // `meanwhile` is long
+      for (int part = 0; part < rows / M; ++part) {
+        multiply(in_local(a + part / 2 * steps * a_step + part % 2 * M * K), in_local(m.scores_of(step, part * M)));
+        meanwhile(part);
+      }
+    };
+    if constexpr (KeysStay) {
+      products::multiply_by_keys_that_stay(group, in_global(b), record, one, multiply_each);
+    } else {
+      multiply_each([&](auto from, auto to) {
+        products::multiply_by_keys(group, from, in_global(b), steps, in_local(m.zeros), to, record);
+      });
     }
-    float* to = m.scores_of(step, part * M);
-    matrices::joint_matrix_store(group, even, in_local(to), record, layout::row_major);
-    matrices::joint_matrix_store(group, odd, in_local(to + N), record, layout::row_major);
   }
 
   /// The offset of each row becomes its largest score so far; sums and outs follow.
-  void raise_offsets(sycl::sub_group group, const memory& m, const query_block& block, std::int64_t lane) const {
+  [[gnu::always_inline]] void raise_offsets(sycl::sub_group group, const memory& m, const query_block& block,
+                                            std::int64_t lane) const {
     for (int r = 0; r < rows; ++r) {
       const int seen = block.seen(visibility, keys, r);
       const float* scores = m.scores_of(block.step, r);
@@ -191,14 +200,22 @@ struct attention_joint_matrix {
     sycl::group_barrier(group);
   }
 
-  /// weights (M queries of a part, K keys of a step) = 2^(scale scores - offset), 0 where not visible, and the sums
-  /// with them. Returns the largest exponent of a lane.
-  float exponentiate(const memory& m, const query_block& block, int part, std::int64_t lane) const {
-    return block.is_seen_by_all ? exponentiate<false>(m, block, part, lane) : exponentiate<true>(m, block, part, lane);
+  /// All parts, one after the other.
+  [[gnu::always_inline]] float exponentiate(const memory& m, const query_block& block, std::int64_t lane) const {
+    float excess = -infinity;
+#pragma nounroll
+    for (int part = 0; part < rows / M; ++part) {
+      excess = sycl::fmax(excess, block.is_seen_by_all ? exponentiate<false>(m, block, part, lane)
+                                                       : exponentiate<true>(m, block, part, lane));
+    }
+    return excess;
   }
 
+  /// weights (M queries of a part, K keys of a step) = 2^(scale scores - offset), 0 where not visible, and the sums
+  /// with them. Returns the largest exponent of a lane.
   template <bool IsMasked>
-  float exponentiate(const memory& m, const query_block& block, int part, std::int64_t lane) const {
+  [[gnu::always_inline]] float exponentiate(const memory& m, const query_block& block, int part,
+                                            std::int64_t lane) const {
     const exp2_numbers numbers = exp2;
     const word_numbers numbers_of_word = word;
     float excess = -infinity;
@@ -228,38 +245,10 @@ struct attention_joint_matrix {
     return excess;
   }
 
-  /// to (2 M queries, 2 N columns) += a (2 M, steps K) b (steps K, 2 N)
-  template <class A, class B>
-  static void multiply_add(sycl::sub_group group, A a, B b, std::int64_t steps, float* to, std::int64_t stride) {
-    namespace matrices = sycl::ext::oneapi::experimental::matrix;
-    using matrices::layout;
-    matrices::joint_matrix<sycl::sub_group, float, matrices::use::accumulator, M, N> c00, c01, c10, c11;
-    float *to01 = to + N, *to10 = to + M * stride, *to11 = to10 + N;
-    matrices::joint_matrix_load(group, c00, in_local(to), stride, layout::row_major);
-    matrices::joint_matrix_load(group, c01, in_local(to01), stride, layout::row_major);
-    matrices::joint_matrix_load(group, c10, in_local(to10), stride, layout::row_major);
-    matrices::joint_matrix_load(group, c11, in_local(to11), stride, layout::row_major);
-    for (std::int64_t s = 0; s < steps; ++s) {
-      matrices::joint_matrix<sycl::sub_group, element, matrices::use::a, M, K, layout::row_major> a0, a1;
-      matrices::joint_matrix<sycl::sub_group, element, matrices::use::b, K, N, layout::ext_intel_packed> b0, b1;
-      matrices::joint_matrix_load(group, a0, a + s * a_step, K);
-      matrices::joint_matrix_load(group, b0, b + s * b_step, 2 * N);
-      matrices::joint_matrix_load(group, b1, b + (s * b_step + K * N), 2 * N);
-      matrices::joint_matrix_load(group, a1, a + (s * a_step + M * K), K);
-      matrices::joint_matrix_mad(group, c00, a0, b0, c00);
-      matrices::joint_matrix_mad(group, c01, a0, b1, c01);
-      matrices::joint_matrix_mad(group, c10, a1, b0, c10);
-      matrices::joint_matrix_mad(group, c11, a1, b1, c11);
-    }
-    matrices::joint_matrix_store(group, c00, in_local(to), stride, layout::row_major);
-    matrices::joint_matrix_store(group, c01, in_local(to01), stride, layout::row_major);
-    matrices::joint_matrix_store(group, c10, in_local(to10), stride, layout::row_major);
-    matrices::joint_matrix_store(group, c11, in_local(to11), stride, layout::row_major);
-  }
-
   /// outs (rows, dv) += weights (rows, keys of some steps) v (keys of some steps, dv)
-  void multiply_values(sycl::sub_group group, const memory& m, std::int64_t matrix, std::int64_t first,
-                       std::int64_t end, std::int64_t visible, std::int64_t lane) const {
+  [[gnu::always_inline]] void multiply_values(sycl::sub_group group, const memory& m, std::int64_t matrix,
+                                              std::int64_t first, std::int64_t end, std::int64_t visible,
+                                              std::int64_t lane) const {
     // Values that no query may see can be anything: with the weight 0, NaN would still be NaN.
     const int masked = visible < keys && end * K > visible ? static_cast<int>(visible % K) : 0;
     const std::int64_t whole = end - first - (masked > 0 ? 1 : 0);
@@ -269,8 +258,8 @@ struct attention_joint_matrix {
           ((matrix * padded_columns(out.extent[3]) + column) / (2 * N) * steps_of(keys) + first) * b_step;
       for (int panel = 0; panel < Panels; ++panel) {
         const auto* a = reinterpret_cast<const element*>(m.weights_of(first, panel));
-        multiply_add(group, in_local(a), in_global(b), whole, m.outs + panel * 2 * M * m.out_stride + column,
-                     m.out_stride);
+        products::multiply_add(group, in_local(a), in_global(b), whole,
+                               in_local(m.outs + panel * 2 * M * m.out_stride + column), m.out_stride);
       }
       if (masked == 0) continue;
       const auto* last = reinterpret_cast<const bfloat16*>(b + whole * b_step);
@@ -281,8 +270,8 @@ struct attention_joint_matrix {
       sycl::group_barrier(group);
       for (int panel = 0; panel < Panels; ++panel) {
         const auto* a = reinterpret_cast<const element*>(m.weights_of(end - 1, panel));
-        multiply_add(group, in_local(a), in_local(reinterpret_cast<const element*>(m.values)), 1,
-                     m.outs + panel * 2 * M * m.out_stride + column, m.out_stride);
+        products::multiply_add(group, in_local(a), in_local(reinterpret_cast<const element*>(m.values)), 1,
+                               in_local(m.outs + panel * 2 * M * m.out_stride + column), m.out_stride);
       }
       sycl::group_barrier(group);
     }

@@ -26,16 +26,21 @@ constexpr int tile_m = 16, tile_n = 16, tile_k = 32, sub_group = 16, key_block =
 //   one of the two tiles of scores begun by a fill instead of a load (of two the compiler makes one, and copies it
 //     through the stack): 1.05 times as fast; the word of two weights by shifts: 1.02; weights meet the values in
 //     blocks of 512 keys instead of 256: 1.03, of 64 or 128, after them or during the next block: no better than 256
-//   The engine is the limit: this machine gives it a quarter of its speed for seconds at a time. Then 2.7 to 2.9,
-//     otherwise up to 3.9.
-//   4 panels: 0.2, the compiler unrolls them and runs out of registers
-template <int Panels>
-using kernel = kernels::attention_joint_matrix<tile_m, tile_n, tile_k, sub_group, key_block, Panels>;
+//   keys of two steps of dk stay in tiles while the queries come by, tiles set to zero in place: 1.03 (in native code
+//     the tiles alone take 0.8 of the time, but they are mostly hidden behind the lanes)
+//   sums of outs in tiles along all keys, 16 queries at a time: no better; values one step behind the keys, sums in
+//     memory: 0.8, their stores delay loads of the lanes from addresses that agree in the low 12 bits
+//   What is left is the engine: this machine gives it a quarter of its speed for seconds at a time, when loads of tiles
+//     and products no longer overlap. Then 2.7 to 3.0, otherwise up to 3.9.
+//   4 panels: 0.2; functions called twice that are not inlined by force: 0.3. See attention_tile_products.
+template <int Panels, bool KeysStay>
+using kernel = kernels::attention_joint_matrix<tile_m, tile_n, tile_k, sub_group, key_block, Panels, KeysStay>;
 constexpr int most_panels = 2;
 
 template <int Panels>
 bool fits(const device_properties& device, std::int64_t dk, std::int64_t dv) {
-  return kernel<Panels>::local_bytes(dk, dv) + static_cast<std::int64_t>(local_alignment) <= device.local_memory_bytes;
+  return kernel<Panels, false>::local_bytes(dk, dv) + static_cast<std::int64_t>(local_alignment) <=
+         device.local_memory_bytes;
 }
 
 /// A right factor (matrices, outer, k), without a place for its packed copy.
@@ -105,24 +110,27 @@ sycl::event attention_tiles(sycl::queue& queue, const view<const bfloat16, 4>& q
     const std::vector<sycl::event> packed_values = pack(queue, transposed(v), false, packed_v, dependencies);
     packed.insert(packed.end(), packed_values.begin(), packed_values.end());
   }
-  const auto run = [&]<int Panels>() {
-    const std::int64_t query_blocks = ceil_div(q.extent[2], kernel<Panels>::rows);
-    const kernel<Panels> work{
-        q,
-        packed_k,
-        packed_v,
-        out,
-        row_results.log_sum_exp,
-        row_results.sum_of_squares,
-        visibility_of(options, q.extent[2], k.extent[2]),
-        k.extent[2],
-        static_cast<float>(scale_of(options, q.extent[3]) * kernels::score_exponential<float>::units),
-        query_blocks};
+  const auto run = [&]<int Panels, bool KeysStay>() {
+    using work_t = kernel<Panels, KeysStay>;
+    const std::int64_t query_blocks = ceil_div(q.extent[2], work_t::rows);
+    const work_t work{q,
+                      packed_k,
+                      packed_v,
+                      out,
+                      row_results.log_sum_exp,
+                      row_results.sum_of_squares,
+                      visibility_of(options, q.extent[2], k.extent[2]),
+                      k.extent[2],
+                      static_cast<float>(scale_of(options, q.extent[3]) * kernels::score_exponential<float>::units),
+                      query_blocks};
     return launch(queue, groups_of(matrices * query_blocks, sub_group),
-                  static_cast<std::size_t>(kernel<Panels>::local_bytes(q.extent[3], out.extent[3])), work, packed);
+                  static_cast<std::size_t>(work_t::local_bytes(q.extent[3], out.extent[3])), work, packed);
   };
-  const bool is_wide = !fits<most_panels>(properties(queue.get_device()), q.extent[3], v.extent[3]);
-  return is_wide ? run.template operator()<1>() : run.template operator()<most_panels>();
+  if (!fits<most_panels>(properties(queue.get_device()), q.extent[3], v.extent[3])) {
+    return run.template operator()<1, false>();
+  }
+  const bool keys_stay = ceil_div(q.extent[3], tile_k) == 2;
+  return keys_stay ? run.template operator()<most_panels, true>() : run.template operator()<most_panels, false>();
 }
 
 #else
