@@ -2,7 +2,7 @@
 
 #include "attention_common.hpp"
 #include "gemm_joint_matrix_plan.hpp"
-#include "pack_tiles.hpp"
+#include "tile_operand.hpp"
 #ifdef SYCL_EXT_ONEAPI_MATRIX
 #include "attention_joint_matrix.hpp"
 #endif
@@ -43,22 +43,9 @@ bool fits(const device_properties& device, std::int64_t dk, std::int64_t dv) {
          device.local_memory_bytes;
 }
 
-/// A right factor (matrices, outer, k), without a place for its packed copy.
-kernels::tile_operand operand(const view<const bfloat16, 3>& x) {
-  kernels::tile_operand result{};
-  result.from = x;
-  result.panels = ceil_div(x.extent[1], 2 * tile_n);
-  result.steps = ceil_div(x.extent[2], tile_k);
-  // A unit reads whole cache lines: along k, or of each row of a tile.
-  const bool is_along_k = x.stride[2] == 1;
-  result.unit_panels = std::min<std::int64_t>(is_along_k ? 8 : 2, result.panels);
-  result.unit_steps = std::min<std::int64_t>(is_along_k ? 2 : 8, result.steps);
-  return result;
-}
-
-/// Of one matrix (outer, k).
+/// Of one matrix (outer, k) that is a right factor.
 std::int64_t packed_elements(std::int64_t outer, std::int64_t k) {
-  return ceil_div(outer, 2 * tile_n) * 2 * tile_n * ceil_div(k, tile_k) * tile_k;
+  return detail::packed_elements(outer, k, tile_n, tile_k);
 }
 
 /// x (batch, heads, outer, k) into tiles, one launch if batch and heads make one dimension.
@@ -69,8 +56,9 @@ std::vector<sycl::event> pack(sycl::queue& queue, const view<const bfloat16, 4>&
   std::vector<sycl::event> packed;
   for (std::int64_t batch = 0; batch < calls; ++batch) {
     kernels::pack_tiles<tile_m, tile_n, tile_k, true, 16> work{};
-    work.b = operand(
-        {x.data + batch * x.stride[0], {count, x.extent[2], x.extent[3]}, {x.stride[1], x.stride[2], x.stride[3]}});
+    work.b = tile_operand_of(
+        {x.data + batch * x.stride[0], {count, x.extent[2], x.extent[3]}, {x.stride[1], x.stride[2], x.stride[3]}},
+        tile_n, tile_k);
     work.b.to = to + batch * count * packed_elements(x.extent[2], x.extent[3]);
     work.b.alternates = alternates;
     work.a = work.b;

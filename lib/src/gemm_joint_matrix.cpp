@@ -3,9 +3,9 @@
 #include <nullscope/launch.hpp>
 
 #include "gemm_joint_matrix_plan.hpp"
-#include "pack_tiles.hpp"
 #include "scratchpad.hpp"
 #include "team_shape.hpp"
+#include "tile_operand.hpp"
 #ifdef SYCL_EXT_ONEAPI_MATRIX
 #include "gemm_joint_matrix.hpp"
 #endif
@@ -40,22 +40,15 @@ const tile_shape& shape_of(joint_matrix_tile tile) {
          is_size(wanted.k, offered.k, offered.max_k);
 }
 
-/// A factor (batch, outer, k) and the place of its packed copy.
+/// A factor (batch, outer, k); one matrix if the whole batch shares it.
 kernels::tile_operand operand(const view<const bfloat16, 3>& x, std::int64_t tile_outer, std::int64_t tile_k) {
-  kernels::tile_operand result{};
-  result.from = x;
+  kernels::tile_operand result = tile_operand_of(x, tile_outer, tile_k);
   if (x.stride[0] == 0) result.from.extent[0] = 1;
-  result.panels = ceil_div(x.extent[1], 2 * tile_outer);
-  result.steps = ceil_div(x.extent[2], tile_k);
-  // A unit writes some 32 KB and reads whole cache lines: along k, or 512 bytes of each row of a tile.
-  const bool is_along_k = x.stride[2] == 1;
-  result.unit_panels = std::min<std::int64_t>(is_along_k ? 1 : 8, result.panels);
-  result.unit_steps = std::min<std::int64_t>(is_along_k ? 16 : 2, result.steps);
   return result;
 }
 
 std::int64_t packed_elements(const kernels::tile_operand& x, std::int64_t tile_outer, std::int64_t tile_k) {
-  return x.panels * x.steps * 2 * tile_outer * tile_k;
+  return detail::packed_elements(x.from.extent[1], x.from.extent[2], tile_outer, tile_k);
 }
 
 #ifdef SYCL_EXT_ONEAPI_MATRIX
