@@ -20,9 +20,9 @@ void run_products(forward_data<float>& d) {
   const gemm_options onemkl{gemm_path::onemkl};
   const tensor<float>&q = d.q, &k = d.k, &v = d.v, &weights = d.weights;
   const sycl::event scores = gemm(d.queue, static_cast<float>(attention_scale), q.as<3>(), transposed(k.as<3>()), 0.f,
-                                  d.weights.as<3>(), {}, onemkl);
+                                  d.weights.as<3>(), onemkl);
   const sycl::event normalised = softmax<float, 3>(d.queue, weights.as<3>(), d.weights.as<3>(), {}, {scores});
-  gemm(d.queue, 1.f, weights.as<3>(), v.as<3>(), 0.f, d.out.as<3>(), {normalised}, onemkl).wait();
+  gemm(d.queue, 1.f, weights.as<3>(), v.as<3>(), 0.f, d.out.as<3>(), onemkl, {normalised}).wait();
 }
 
 template <class In>

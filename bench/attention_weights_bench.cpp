@@ -38,7 +38,7 @@ void run_received(weights_data& d) {
 sycl::event run_softmax(weights_data& d) {
   const tensor<float>&q = d.q, &k = d.k, &weights = d.weights;
   const sycl::event scores = gemm(d.queue, static_cast<float>(attention_scale), q.as<3>(), transposed(k.as<3>()), 0.f,
-                                  d.weights.as<3>(), {}, {gemm_path::onemkl});
+                                  d.weights.as<3>(), {gemm_path::onemkl});
   return softmax<float, 3>(d.queue, weights.as<3>(), d.weights.as<3>(), {}, {scores});
 }
 

@@ -96,10 +96,10 @@ void run_dense(effective_data& d) {
     }
   });
   const tensor<float>&q = d.q, &k = d.k, &u = d.u, &p = d.p, &raw = d.raw;
-  sycl::event event = gemm(d.queue, 0.125f, q.as<3>(), transposed(k.as<3>()), 0.f, d.raw.as<3>(), {}, onemkl);
+  sycl::event event = gemm(d.queue, 0.125f, q.as<3>(), transposed(k.as<3>()), 0.f, d.raw.as<3>(), onemkl);
   event = softmax<float, 3>(d.queue, raw.as<3>(), d.raw.as<3>(), {}, {event});
-  event = gemm(d.queue, 1.f, raw.as<3>(), u.as<3>(), 0.f, d.p.as<3>(), {event}, onemkl);
-  gemm(d.queue, 1.f, p.as<3>(), transposed(u.as<3>()), 0.f, d.effective.as<3>(), {event}, onemkl).wait();
+  event = gemm(d.queue, 1.f, raw.as<3>(), u.as<3>(), 0.f, d.p.as<3>(), onemkl, {event});
+  gemm(d.queue, 1.f, p.as<3>(), transposed(u.as<3>()), 0.f, d.effective.as<3>(), onemkl, {event}).wait();
   const std::int64_t size = d.tokens * d.tokens;
   parallel_for(d.count, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t head = begin; head < end; ++head) {

@@ -47,9 +47,9 @@ void run_path(gemm_data<In, T>& d, gemm_path path) {
   const view<T, 3> c = d.c.template as<3>();
   if constexpr (std::is_same_v<In, bfloat16>) {
     const std::span<std::byte> scratchpad = d.scratchpad.span();
-    gemm(d.queue, 1, a, b, 0, c, scratchpad, {}, options).wait_and_throw();
+    gemm(d.queue, 1, a, b, 0, c, scratchpad, options).wait_and_throw();
   } else {
-    gemm(d.queue, 1, a, b, 0, c, {}, options).wait_and_throw();
+    gemm(d.queue, 1, a, b, 0, c, options).wait_and_throw();
   }
 }
 

@@ -80,9 +80,9 @@ class gemm_test : public device_test {
                                                    : gemm_path::automatic};
       if constexpr (std::is_same_v<In, bfloat16>) {
         scratchpad_ = tensor<std::byte>(queue_, {gemm_scratchpad_size(queue_, a, b, c, options)});
-        return gemm(queue_, alpha, a, b, beta, c, scratchpad(), {}, options);
+        return gemm(queue_, alpha, a, b, beta, c, scratchpad(), options);
       } else {
-        return gemm(queue_, alpha, a, b, beta, c, {}, options);
+        return gemm(queue_, alpha, a, b, beta, c, options);
       }
     }
     const auto lanes = by == way::vectors_512   ? detail::gemm_lanes::vectors_512

@@ -44,7 +44,8 @@ std::vector<sycl::event> multiply(sycl::queue& queue, double scale, const view<c
   std::vector<sycl::event> products;
   for (std::int64_t batch = 0; batch < calls; ++batch) {
     products.push_back(gemm(queue, static_cast<T>(scale), matrices(q, batch, count),
-                            transposed(matrices(k, batch, count)), T(0), matrices(out, batch, count), dependencies));
+                            transposed(matrices(k, batch, count)), T(0), matrices(out, batch, count), {},
+                            dependencies));
   }
   return products;
 }

@@ -203,7 +203,7 @@ sycl::event effective_attention(sycl::queue& queue, const attention_heads<T>& he
   if (results.received_effective.data == nullptr) return event;
   // u (heads, keys, k) times (1^T P)^T (heads, k, 1)
   return gemm(queue, T(1), u, view<const T, 3>(as_column(memory.p_columns)), T(0),
-              as_column(results.received_effective), {event});
+              as_column(results.received_effective), {}, {event});
 }
 
 template <class T>
@@ -230,7 +230,7 @@ sycl::event attention_part(sycl::queue& queue, attention_matrix matrix, const at
   if (matrix == attention_matrix::raw) return event;
   const bool is_rest = matrix == attention_matrix::null_part;
   return gemm(queue, is_rest ? T(-1) : T(1), slice(p, 1, first_query, out.extent[1]),
-              transposed(slice(u, 1, first_key, out.extent[2])), is_rest ? T(1) : T(0), out, {event});
+              transposed(slice(u, 1, first_key, out.extent[2])), is_rest ? T(1) : T(0), out, {}, {event});
 }
 
 template std::int64_t effective_attention_scratchpad_size(const sycl::queue&, const attention_heads<float>&);

@@ -90,18 +90,18 @@ sycl::event run(sycl::queue& queue, detail::gemm_call<In, T> call, std::span<std
 }  // namespace
 
 sycl::event gemm(sycl::queue& queue, float alpha, view<const float, 3> a, view<const float, 3> b, float beta,
-                 view<float, 3> c, const std::vector<sycl::event>& dependencies, const gemm_options& options) {
+                 view<float, 3> c, const gemm_options& options, const std::vector<sycl::event>& dependencies) {
   return run(queue, detail::gemm_call<float, float>{alpha, a, b, beta, c}, {}, dependencies, options);
 }
 
 sycl::event gemm(sycl::queue& queue, double alpha, view<const double, 3> a, view<const double, 3> b, double beta,
-                 view<double, 3> c, const std::vector<sycl::event>& dependencies, const gemm_options& options) {
+                 view<double, 3> c, const gemm_options& options, const std::vector<sycl::event>& dependencies) {
   return run(queue, detail::gemm_call<double, double>{alpha, a, b, beta, c}, {}, dependencies, options);
 }
 
 sycl::event gemm(sycl::queue& queue, float alpha, view<const bfloat16, 3> a, view<const bfloat16, 3> b, float beta,
-                 view<float, 3> c, std::span<std::byte> scratchpad, const std::vector<sycl::event>& dependencies,
-                 const gemm_options& options) {
+                 view<float, 3> c, std::span<std::byte> scratchpad, const gemm_options& options,
+                 const std::vector<sycl::event>& dependencies) {
   return run(queue, detail::gemm_call<bfloat16, float>{alpha, a, b, beta, c}, scratchpad, dependencies, options);
 }
 

@@ -64,7 +64,7 @@ sycl::event detail::null_space_basis(sycl::queue& queue, bool team, const view<c
   const sycl::event solved = team ? solve<T, 1>(queue, memory, complement, completed)
                                   : solve<T, cpu_lanes<T>>(queue, memory, complement, completed);
   const view<T, 3> unknown = slice(memory.system, 2, memory.first, tokens - columns);
-  const sycl::event subtracted = gemm(queue, T(-1), memory.q, unknown, T(1), complement, {solved});
+  const sycl::event subtracted = gemm(queue, T(-1), memory.q, unknown, T(1), complement, {}, {solved});
   return launch(queue, groups_of(batch * tokens, 1), 0,
                 kernels::last_columns<T>{memory.q, slice(null_basis, 2, tokens - columns, columns), rank},
                 {subtracted});

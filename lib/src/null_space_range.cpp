@@ -98,7 +98,7 @@ sycl::event finish(sycl::queue& queue, const view<const T, 3>& left, const range
   constexpr std::int64_t items = 64;
   before = launch(queue, detail::groups_of(detail::ceil_div(vectors.extent[0] * vectors.extent[1], items), items), 0,
                   kernels::keep_first_columns<T>{vectors, rank}, {before});
-  return has_q ? gemm(queue, T(1), memory.q, vectors, T(0), u, {before}) : before;
+  return has_q ? gemm(queue, T(1), memory.q, vectors, T(0), u, {}, {before}) : before;
 }
 
 /// The columns of an empty matrix: none count.
@@ -152,7 +152,7 @@ sycl::event range_basis(sycl::queue& queue, std::type_identity_t<view<const T, 3
   const range_memory<T> memory = cut<T>(queue, scratchpad.data(), batch, tokens, value_width, model_width, true);
   sycl::event event = qr<T>(queue, v, memory.q, memory.r, memory.work, dependencies);
   // h^T (B,d,d_v) r^T (B,d_v,k1) -> (R H)^T (B,d,k1), row-major as the QR of a tall matrix likes it
-  event = gemm(queue, T(1), transposed(h), transposed(view<const T, 3>(memory.r)), T(0), memory.product, {event});
+  event = gemm(queue, T(1), transposed(h), transposed(view<const T, 3>(memory.r)), T(0), memory.product, {}, {event});
   return finish<T>(queue, transposed(view<const T, 3>(memory.product)), memory, u, s, rank, status,
                    relative_or_default<T>(tolerance, tokens, model_width), static_cast<T>(tolerance.absolute), event);
 }

@@ -17,8 +17,8 @@ namespace {
 template <class T>
 sycl::event project_in_place(sycl::queue& queue, const view<const T, 3>& u, const view<T, 3>& out,
                              const view<T, 3>& coefficients, const sycl::event& before) {
-  const sycl::event multiplied = gemm(queue, T(1), out, u, T(0), coefficients, {before});
-  return gemm(queue, T(-1), coefficients, transposed(u), T(1), out, {multiplied});
+  const sycl::event multiplied = gemm(queue, T(1), out, u, T(0), coefficients, {}, {before});
+  return gemm(queue, T(-1), coefficients, transposed(u), T(1), out, {}, {multiplied});
 }
 
 /// Where out is x, they agree in everything; otherwise they may not share memory.
@@ -88,8 +88,8 @@ sycl::event project(sycl::queue& queue, row_part part, std::type_identity_t<view
   if (x.empty()) return join(queue, dependencies);
   const view<T, 3> coefficients = detail::scratchpad_parts(scratchpad.data()).take_array<T>(batch, rows, columns);
   if (part == row_part::range) {
-    const sycl::event multiplied = gemm(queue, T(1), x, u, T(0), coefficients, dependencies);
-    return gemm(queue, T(1), coefficients, transposed(u), T(0), out, {multiplied});
+    const sycl::event multiplied = gemm(queue, T(1), x, u, T(0), coefficients, {}, dependencies);
+    return gemm(queue, T(1), coefficients, transposed(u), T(0), out, {}, {multiplied});
   }
   const sycl::event copied = same_view(x, out) ? join(queue, dependencies)
                                                : launch(queue, detail::groups_of(batch * rows, 1), 0,

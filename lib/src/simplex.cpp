@@ -82,7 +82,7 @@ sycl::event draw_directions(sycl::queue& queue, const view<const T, 3>& basis, c
   const sycl::event drawn = fill_uniform(queue, contiguous(memory.coefficients.data, memory.coefficients.size()),
                                          stream, -largest, largest, dependencies);
   // coefficients (heads, rows, S) times the transposed null basis, whose columns beyond the dimension are zero
-  return gemm(queue, T(1), memory.coefficients, transposed(view<const T, 3>(memory.null_basis)), T(0), out,
+  return gemm(queue, T(1), memory.coefficients, transposed(view<const T, 3>(memory.null_basis)), T(0), out, {},
               {complete, drawn});
 }
 
@@ -175,7 +175,7 @@ sycl::event check_alternatives(sycl::queue& queue, std::type_identity_t<view<con
                   dependencies);
   });
   const sycl::event multiplied = gemm(queue, T(1), view<const T, 3>(all_rows(memory.difference)), basis, T(0),
-                                      all_rows(memory.coefficients), {subtracted});
+                                      all_rows(memory.coefficients), {}, {subtracted});
   const view<T, 3> worst{reinterpret_cast<T*>(checks.data),
                          {checks.extent[0], checks.extent[1], 3},
                          {3 * checks.stride[0], 3 * checks.stride[1], 1}};

@@ -39,17 +39,17 @@ struct gemm_options {
 };
 
 sycl::event gemm(sycl::queue& queue, float alpha, view<const float, 3> a, view<const float, 3> b, float beta,
-                 view<float, 3> c, const std::vector<sycl::event>& dependencies = {}, const gemm_options& options = {});
+                 view<float, 3> c, const gemm_options& options = {}, const std::vector<sycl::event>& dependencies = {});
 
 sycl::event gemm(sycl::queue& queue, double alpha, view<const double, 3> a, view<const double, 3> b, double beta,
-                 view<double, 3> c, const std::vector<sycl::event>& dependencies = {},
-                 const gemm_options& options = {});
+                 view<double, 3> c, const gemm_options& options = {},
+                 const std::vector<sycl::event>& dependencies = {});
 
 /// Factors in bfloat16, sums and c in float, on the device's matrix engine if it has one. `scratchpad` is
 /// gemm_scratchpad_size bytes of USM memory, which the call may overwrite until its event is complete.
 sycl::event gemm(sycl::queue& queue, float alpha, view<const bfloat16, 3> a, view<const bfloat16, 3> b, float beta,
-                 view<float, 3> c, std::span<std::byte> scratchpad, const std::vector<sycl::event>& dependencies = {},
-                 const gemm_options& options = {});
+                 view<float, 3> c, std::span<std::byte> scratchpad, const gemm_options& options = {},
+                 const std::vector<sycl::event>& dependencies = {});
 
 /// Bytes of scratchpad for these operands: 0 where oneMKL multiplies or no matrix engine is there, otherwise about as
 /// many as a and b have. Throws as gemm does. Only extents and strides matter, so the pointers may be null.
