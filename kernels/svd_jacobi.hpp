@@ -1,14 +1,14 @@
 /// SVD by one-sided Jacobi rotations, a work-group a matrix: columns are rotated in pairs until all are orthogonal;
 /// their lengths are then the singular values, and the product of the rotations is V. The n / 2 pairs of a round are
-/// disjoint and go to the sub-groups in turn; n - 1 rounds meet every pair once. On a CPU the group is one work-item
-/// with wide packs.
+/// disjoint and go to the teams of the group in turn; n - 1 rounds meet every pair once. On a CPU the group is one
+/// work-item with wide packs.
 #pragma once
 
 #include <cstddef>
 #include <nullscope/view.hpp>
 
 #include "pack.hpp"
-#include "work_group.hpp"
+#include "svd_group.hpp"
 
 namespace nullscope::kernels {
 
@@ -27,13 +27,15 @@ struct svd_jacobi_layout {
   constexpr std::int64_t size() const { return row_sums() + padded(m); }
 };
 
-/// Range: work-groups of any size if W is 1, of one work-item otherwise; work-group g takes matrices g, g + groups, ...
+/// Range: work-groups of svd_group if W is 1, of one work-item otherwise; work-group g takes matrices g, g + groups,
+/// ... Local memory: what svd_group takes, then the matrix, if `scratch` is null.
 template <class T, int W>
 struct svd_jacobi {
   static constexpr const char* source = "svd_jacobi.hpp";
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = W > 1;
   using P = pack<T, W>;
+  using team_group = svd_group<T, W>;
 
   svd_jacobi_layout layout;
   view<const T, 3> a;            ///< (batch, m, n)
@@ -46,11 +48,13 @@ struct svd_jacobi {
   T* scratch;  ///< (groups, layout.size()); null: the matrix fits local memory
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    T* const memory = scratch == nullptr ? reinterpret_cast<T*>(local) : scratch + item.get_group(0) * layout.size();
+    team_group group(item, reinterpret_cast<T*>(local));
+    T* const memory = scratch == nullptr ? reinterpret_cast<T*>(local) + team_group::local_numbers(group.items())
+                                         : scratch + item.get_group(0) * layout.size();
     const std::int64_t groups = static_cast<std::int64_t>(item.get_group_range(0));
     for (std::int64_t b = static_cast<std::int64_t>(item.get_group(0)); b < a.extent[0]; b += groups) {
-      decompose(item, b, memory);
-      barrier<one_work_item>(item);
+      decompose(group, b, memory);
+      group.barrier();
     }
   }
 
@@ -58,40 +62,19 @@ struct svd_jacobi {
   /// Lengths whose square is below this are zero: the square has lost its digits.
   static constexpr T negligible = sizeof(T) == 8 ? T(1e-280) : T(1e-30);
 
-  static std::int64_t id(const sycl::nd_item<1>& item) { return static_cast<std::int64_t>(item.get_local_id(0)); }
-  static std::int64_t items(const sycl::nd_item<1>& item) { return static_cast<std::int64_t>(item.get_local_range(0)); }
-  /// A team is a sub-group; of one work-item, no questions are asked that not every CPU answers.
-  static std::int64_t team(const sycl::nd_item<1>& item) {
-    return one_work_item ? 0 : static_cast<std::int64_t>(item.get_sub_group().get_group_linear_id());
-  }
-  static std::int64_t teams(const sycl::nd_item<1>& item) {
-    return one_work_item ? 1 : static_cast<std::int64_t>(item.get_sub_group().get_group_linear_range());
-  }
-  static std::int64_t rank(const sycl::nd_item<1>& item) {
-    return one_work_item ? 0 : static_cast<std::int64_t>(item.get_sub_group().get_local_linear_id());
-  }
-  static std::int64_t ranks(const sycl::nd_item<1>& item) {
-    return one_work_item ? 1 : static_cast<std::int64_t>(item.get_sub_group().get_local_linear_range());
-  }
-
   T* column_of_a(T* memory, std::int64_t j) const { return memory + j * layout.padded(layout.m); }
   T* column_of_v(T* memory, std::int64_t j) const { return memory + layout.v() + j * layout.padded(layout.n); }
 
-  /// Calls f(offset) for the packs of a padded column that belong to this work-item of its sub-group.
-  template <class F>
-  static void for_packs(const sycl::nd_item<1>& item, std::int64_t length, F f) {
-    for (std::int64_t i = rank(item) * W; i < length; i += ranks(item) * W) f(i);
-  }
-
-  static T team_sum(const sycl::nd_item<1>& item, P x) {
-    return reduce_over<one_work_item>(item.get_sub_group(), sum(x), sycl::plus<T>());
-  }
-
-  T dot(const sycl::nd_item<1>& item, const T* x, const T* y) const {
-    P total(0);
-    for_packs(item, layout.padded(layout.m),
-              [&](std::int64_t i) { total = fma(load<W>(x + i), load<W>(y + i), total); });
-    return team_sum(item, total);
+  /// Of two columns, over a team; those that are not there count as zero.
+  T dot(team_group& group, const T* x, const T* y, bool are_there = true) const {
+    P total[1] = {P(0)};
+    if (are_there) {
+      group.for_packs(layout.padded(layout.m),
+                      [&](std::int64_t i) { total[0] = fma(load<W>(x + i), load<W>(y + i), total[0]); });
+    }
+    T result[1];
+    group.sum_over_team(total, result);
+    return result[0];
   }
 
   /// The root of x > 0, right to the last digit also where the device's own is not.
@@ -100,69 +83,69 @@ struct svd_jacobi {
     return estimate + sycl::fma(-estimate, estimate, x) / (2 * estimate);
   }
 
-  void decompose(const sycl::nd_item<1>& item, std::int64_t b, T* memory) const {
+  void decompose(team_group& group, std::int64_t b, T* memory) const {
     T scale;
-    if (!load_matrix(item, b, memory, scale)) {
-      fill_with_nan(item, b);
+    if (!load_matrix(group, b, memory, scale)) {
+      fill_with_nan(group, b);
       return;
     }
     std::int64_t sweep = 0;
     bool is_converged = false;
     while (!is_converged && sweep < max_sweeps) {
-      is_converged = run_sweep(item, memory);
+      is_converged = run_sweep(group, memory);
       ++sweep;
     }
-    if (id(item) == 0) {
+    if (group.id() == 0) {
       status(b) = is_converged ? 0 : 1;
       if (sweeps.data != nullptr) sweeps(b) = static_cast<std::int32_t>(sweep);
     }
-    normalise(item, memory);
+    normalise(group, memory);
     if (layout.u_columns > 0) {
       T* const values = memory + layout.values();
       for (std::int64_t j = 0; j < layout.u_columns; ++j) {  // columns of u that a does not determine
-        barrier<one_work_item>(item);
-        if (j >= layout.n || values[j] == T(0)) complete(item, memory, j);
+        group.barrier();
+        if (j >= layout.n || values[j] == T(0)) complete(group, memory, j);
       }
     }
-    store(item, b, memory, scale);
+    store(group, b, memory, scale);
   }
 
   /// Scaled columns of matrix b, and the identity for V. Returns false if there is NaN or infinity.
-  bool load_matrix(const sycl::nd_item<1>& item, std::int64_t b, T* memory, T& scale) const {
+  bool load_matrix(team_group& group, std::int64_t b, T* memory, T& scale) const {
     const std::int64_t m = layout.m, n = layout.n;
     T most = 0, zero = 0;
-    for (std::int64_t i = id(item); i < m * n; i += items(item)) {
+    for (std::int64_t i = group.id(); i < m * n; i += group.items()) {
       const T element = a(b, i / n, i % n);
       most = sycl::fmax(most, sycl::fabs(element));
       zero += element * T(0);  // NaN if the element is not finite
     }
-    most = reduce_over<one_work_item>(item.get_group(), most, sycl::maximum<T>());
-    zero = reduce_over<one_work_item>(item.get_group(), zero, sycl::plus<T>());
+    most = group.over_group(most, [](T x, T y) { return sycl::fmax(x, y); });
+    zero = group.over_group(zero, [](T x, T y) { return x + y; });
     if (zero != T(0)) return false;
     constexpr int limit = std::numeric_limits<T>::max_exponent - 2;
     const int exponent = most > T(0) ? -sycl::ilogb(most) : 0;
     scale = sycl::ldexp(T(1), exponent > limit ? limit : exponent < -limit ? -limit : exponent);
     const std::int64_t rows = layout.padded(m);
-    for (std::int64_t i = id(item); i < rows * n; i += items(item)) {
+    for (std::int64_t i = group.id(); i < rows * n; i += group.items()) {
       const std::int64_t r = i % rows, c = i / rows;
       memory[i] = r < m ? a(b, r, c) * scale : T(0);
     }
     if (layout.u_columns > 0) {
       const std::int64_t v_rows = layout.padded(n);
-      for (std::int64_t i = id(item); i < v_rows * n; i += items(item)) {
+      for (std::int64_t i = group.id(); i < v_rows * n; i += group.items()) {
         memory[layout.v() + i] = T(i % v_rows == i / v_rows);
       }
     }
-    barrier<one_work_item>(item);
+    group.barrier();
     return true;
   }
 
   /// Meets every pair of columns once. Returns whether all were orthogonal already.
-  bool run_sweep(const sycl::nd_item<1>& item, T* memory) const {
+  bool run_sweep(team_group& group, T* memory) const {
     const std::int64_t players = layout.n + layout.n % 2;  // one rests if n is odd
-    int rotations = 0;
+    T rotations = 0;
     for (std::int64_t round = 0; round + 1 < players; ++round) {
-      for (std::int64_t k = team(item); k < players / 2; k += teams(item)) {
+      group.for_teams(players / 2, [&](std::int64_t k, bool is_there) {
         const std::int64_t others = players - 1;  // the last player stays, the others go round
         std::int64_t p = k == 0 ? others : (round + k) % others;
         std::int64_t q = k == 0 ? round : (round + others - k) % others;
@@ -171,25 +154,29 @@ struct svd_jacobi {
           p = q;
           q = larger;
         }
-        if (q < layout.n) rotations |= rotate(item, memory, p, q) ? 1 : 0;
-      }
-      barrier<one_work_item>(item);
+        if (rotate(group, memory, p, q, is_there && q < layout.n)) rotations = 1;
+      });
+      group.barrier();
     }
-    return reduce_over<one_work_item>(item.get_group(), rotations, sycl::maximum<int>()) == 0;
+    return group.over_group(rotations, [](T x, T y) { return sycl::fmax(x, y); }) == 0;
   }
 
-  /// Makes columns p < q orthogonal, the longer one first. Returns whether anything had to be done.
-  bool rotate(const sycl::nd_item<1>& item, T* memory, std::int64_t p, std::int64_t q) const {
+  /// Makes columns p < q orthogonal, the longer one first, if they are there. Returns whether anything had to be done.
+  bool rotate(team_group& group, T* memory, std::int64_t p, std::int64_t q, bool are_there) const {
     T* const x = column_of_a(memory, p);
     T* const y = column_of_a(memory, q);
-    P xx(0), yy(0), xy(0);
-    for_packs(item, layout.padded(layout.m), [&](std::int64_t i) {
-      const P from_x = load<W>(x + i), from_y = load<W>(y + i);
-      xx = fma(from_x, from_x, xx);
-      yy = fma(from_y, from_y, yy);
-      xy = fma(from_x, from_y, xy);
-    });
-    const T alpha = team_sum(item, xx), beta = team_sum(item, yy), gamma = team_sum(item, xy);
+    P products[3] = {P(0), P(0), P(0)};
+    if (are_there) {
+      group.for_packs(layout.padded(layout.m), [&](std::int64_t i) {
+        const P from_x = load<W>(x + i), from_y = load<W>(y + i);
+        products[0] = fma(from_x, from_x, products[0]);
+        products[1] = fma(from_y, from_y, products[1]);
+        products[2] = fma(from_x, from_y, products[2]);
+      });
+    }
+    T sums[3];
+    group.sum_over_team(products, sums);
+    const T alpha = sums[0], beta = sums[1], gamma = sums[2];
     const T tolerance = std::numeric_limits<T>::epsilon() * sycl::fmax(T(4), sycl::sqrt(T(layout.m)) / 2);
     const bool is_needed =
         alpha > negligible && beta > negligible && sycl::fabs(gamma) > tolerance * sycl::sqrt(alpha) * sycl::sqrt(beta);
@@ -212,7 +199,7 @@ struct svd_jacobi {
     const P from_x_to_x(is_swapped ? sine : cosine), from_y_to_x(is_swapped ? cosine : -sine);
     const P from_x_to_y(is_swapped ? cosine : sine), from_y_to_y(is_swapped ? -sine : cosine);
     const auto mix = [&](T* first, T* second, std::int64_t length) {
-      for_packs(item, length, [&](std::int64_t i) {
+      group.for_packs(length, [&](std::int64_t i) {
         const P from_x = load<W>(first + i), from_y = load<W>(second + i);
         kernels::store(first + i, fma(from_x_to_x, from_x, from_y_to_x * from_y));
         kernels::store(second + i, fma(from_x_to_y, from_x, from_y_to_y * from_y));
@@ -224,23 +211,24 @@ struct svd_jacobi {
   }
 
   /// values (n) = lengths of the columns, which become unit vectors.
-  void normalise(const sycl::nd_item<1>& item, T* memory) const {
-    for (std::int64_t j = team(item); j < layout.n; j += teams(item)) {
+  void normalise(team_group& group, T* memory) const {
+    group.for_teams(layout.n, [&](std::int64_t j, bool is_there) {
       T* const x = column_of_a(memory, j);
-      const T square = dot(item, x, x);
+      const T square = dot(group, x, x, is_there);
+      if (!is_there) return;
       const T length = square > negligible ? root(square) : T(0);
-      for_packs(item, layout.padded(layout.m), [&](std::int64_t i) {
+      group.for_packs(layout.padded(layout.m), [&](std::int64_t i) {
         const P element = load<W>(x + i);
         kernels::store(x + i, length > T(0) ? element / P(length) : P(0));
       });
-      if (rank(item) == 0) memory[layout.values() + j] = length;
-    }
-    barrier<one_work_item>(item);
+      if (group.rank() == 0) memory[layout.values() + j] = length;
+    });
+    group.barrier();
   }
 
   /// Column j of u becomes a unit vector orthogonal to those before it and to all that a determines: what is left of
   /// the axis that is farthest from them, orthogonalised twice and once more.
-  void complete(const sycl::nd_item<1>& item, T* memory, std::int64_t j) const {
+  void complete(team_group& group, T* memory, std::int64_t j) const {
     const std::int64_t m = layout.m, rows = layout.padded(m);
     const T* const values = memory + layout.values();
     T* const sums = memory + layout.row_sums();
@@ -248,7 +236,7 @@ struct svd_jacobi {
     T* const x = column_of_a(memory, j);
     const auto is_there = [&](std::int64_t k) { return k < j || (k < layout.n && values[k] > T(0)); };
     const std::int64_t columns = layout.n > j ? layout.n : j;
-    for (std::int64_t r = id(item); r < m; r += items(item)) {
+    for (std::int64_t r = group.id(); r < m; r += group.items()) {
       T total = 0;
       for (std::int64_t k = 0; k < columns; ++k) {
         const T element = is_there(k) ? memory[k * rows + r] : T(0);
@@ -256,68 +244,67 @@ struct svd_jacobi {
       }
       sums[r] = total;
     }
-    barrier<one_work_item>(item);
+    group.barrier();
     std::int64_t axis = 0;
     for (std::int64_t r = 1; r < m; ++r) axis = sums[r] < sums[axis] ? r : axis;
-    for (std::int64_t r = id(item); r < rows; r += items(item)) x[r] = T(r == axis);
-    barrier<one_work_item>(item);
+    for (std::int64_t r = group.id(); r < rows; r += group.items()) x[r] = T(r == axis);
+    group.barrier();
     for (int pass = 0; pass < 3; ++pass) {
-      for (std::int64_t k = team(item); k < columns; k += teams(item)) {
-        const T product = is_there(k) ? dot(item, column_of_a(memory, k), x) : T(0);
-        if (rank(item) == 0) coefficients[k] = product;
-      }
-      barrier<one_work_item>(item);
-      for (std::int64_t r = id(item); r < m; r += items(item)) {
+      group.for_teams(columns, [&](std::int64_t k, bool is_mine) {
+        const T product = dot(group, column_of_a(memory, k), x, is_mine && is_there(k));
+        if (is_mine && group.rank() == 0) coefficients[k] = product;
+      });
+      group.barrier();
+      for (std::int64_t r = group.id(); r < m; r += group.items()) {
         T element = x[r];
         for (std::int64_t k = 0; k < columns; ++k) {
           if (is_there(k)) element -= coefficients[k] * memory[k * rows + r];
         }
         x[r] = element;
       }
-      barrier<one_work_item>(item);
-      const T length = root(dot(item, x, x));
-      barrier<one_work_item>(item);
-      for (std::int64_t r = id(item); r < m; r += items(item)) x[r] /= length;
-      barrier<one_work_item>(item);
+      group.barrier();
+      const T length = root(dot(group, x, x));
+      for (std::int64_t r = group.id(); r < m; r += group.items()) x[r] /= length;
+      group.barrier();
     }
   }
 
-  void store(const sycl::nd_item<1>& item, std::int64_t b, T* memory, T scale) const {
+  void store(team_group& group, std::int64_t b, T* memory, T scale) const {
     const std::int64_t m = layout.m, n = layout.n;
     const T* const values = memory + layout.values();
-    for (std::int64_t j = team(item); j < layout.columns(); j += teams(item)) {
+    for (std::int64_t j = group.team(); j < layout.columns(); j += group.teams()) {
       std::int64_t place = j;  // in descending order; equal values keep theirs
       if (j < n) {
         place = 0;
         for (std::int64_t k = 0; k < n; ++k) place += values[k] > values[j] || (values[k] == values[j] && k < j);
-        if (rank(item) == 0) s(b, place) = values[j] / scale;
+        if (group.rank() == 0) s(b, place) = values[j] / scale;
       }
       if (layout.u_columns == 0) continue;
       const T* const x = column_of_a(memory, j);
-      for_rows(item, m, [&](std::int64_t r) { u(b, r, place) = x[r]; });
+      for_rows(group, m, [&](std::int64_t r) { u(b, r, place) = x[r]; });
       if (j < n) {
         const T* const y = column_of_v(memory, j);
-        for_rows(item, n, [&](std::int64_t r) { v(b, r, place) = y[r]; });
+        for_rows(group, n, [&](std::int64_t r) { v(b, r, place) = y[r]; });
       }
     }
   }
 
   template <class F>
-  static void for_rows(const sycl::nd_item<1>& item, std::int64_t rows, F f) {
-    for (std::int64_t r = rank(item); r < rows; r += ranks(item)) f(r);
+  static void for_rows(team_group& group, std::int64_t rows, F f) {
+    for (std::int64_t r = group.rank(); r < rows; r += group.ranks()) f(r);
   }
 
-  void fill_with_nan(const sycl::nd_item<1>& item, std::int64_t b) const {
+  void fill_with_nan(team_group& group, std::int64_t b) const {
     constexpr T nan = std::numeric_limits<T>::quiet_NaN();
     const std::int64_t m = layout.m, n = layout.n, columns = layout.u_columns;
-    if (id(item) == 0) {
+    if (group.id() == 0) {
       status(b) = 2;
       if (sweeps.data != nullptr) sweeps(b) = 0;
     }
-    for (std::int64_t i = id(item); i < n; i += items(item)) s(b, i) = nan;
-    for (std::int64_t i = id(item); i < m * columns; i += items(item)) u(b, i / columns, i % columns) = nan;
+    for (std::int64_t i = group.id(); i < n; i += group.items()) s(b, i) = nan;
+    for (std::int64_t i = group.id(); i < m * columns; i += group.items()) u(b, i / columns, i % columns) = nan;
     if (columns == 0) return;
-    for (std::int64_t i = id(item); i < n * n; i += items(item)) v(b, i / n, i % n) = nan;
+    for (std::int64_t i = group.id(); i < n * n; i += group.items()) v(b, i / n, i % n) = nan;
   }
 };
 

@@ -1,4 +1,4 @@
-/// Barriers and reductions of kernels whose work-group is one work-item on CPUs, and several elsewhere. One that is
+/// Barriers of kernels whose work-group is one work-item on CPUs, and several elsewhere. One that is
 /// alone waits for nobody, and compilers that cut a kernel at its barriers have nothing to cut.
 #pragma once
 
@@ -13,16 +13,6 @@ namespace nullscope::kernels {
 template <bool OneWorkItem>
 void barrier([[maybe_unused]] const sycl::nd_item<1>& item) {
   if constexpr (!OneWorkItem) sycl::group_barrier(item.get_group());
-}
-
-/// `operation` over the x of all work-items of a group or sub-group.
-template <bool OneWorkItem, class Group, class Number, class Operation>
-Number reduce_over([[maybe_unused]] const Group& group, Number x, [[maybe_unused]] Operation operation) {
-  if constexpr (OneWorkItem) {
-    return x;
-  } else {
-    return sycl::reduce_over_group(group, x, operation);
-  }
 }
 
 }  // namespace nullscope::kernels

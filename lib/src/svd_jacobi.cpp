@@ -24,11 +24,17 @@ std::int64_t bytes_of(const kernels::svd_jacobi_layout& layout) {
   return scratchpad_parts::rounded(layout.size() * static_cast<std::int64_t>(sizeof(T)));
 }
 
+template <class T>
+std::int64_t sums_bytes(jacobi_shape shape) {
+  const std::int64_t count = shape.is_wide ? 0 : kernels::svd_group<T, 1>::local_numbers(shape.group);
+  return count * static_cast<std::int64_t>(sizeof(T));
+}
+
 /// A matrix in local memory costs no scratch; on a CPU, local memory is memory like any other.
 template <class T>
 bool is_local(const sycl::queue& queue, const kernels::svd_jacobi_layout& layout, jacobi_shape shape) {
   const std::int64_t available = properties(queue.get_device()).local_memory_bytes - 1024;
-  return !shape.is_wide && bytes_of<T>(layout) <= available;
+  return !shape.is_wide && bytes_of<T>(layout) + sums_bytes<T>(shape) <= available;
 }
 
 /// Enough work-groups to fill the device, each with its own scratch memory.
@@ -65,8 +71,8 @@ sycl::event jacobi_path<T>::run(sycl::queue& queue, const svd_problem<T>& proble
         layout,         problem.a,  problem.s,
         problem.u,      problem.v,  problem.status,
         problem.sweeps, max_sweeps, uses_local ? nullptr : reinterpret_cast<T*>(scratch)};
-    const std::size_t local = uses_local ? static_cast<std::size_t>(bytes_of<T>(layout)) : 0;
-    return launch(queue, groups_of(groups, shape.group), local, kernel, dependencies);
+    const std::int64_t local = sums_bytes<T>(shape) + (uses_local ? bytes_of<T>(layout) : 0);
+    return launch(queue, groups_of(groups, shape.group), static_cast<std::size_t>(local), kernel, dependencies);
   };
   return shape.is_wide ? start(kernels::svd_jacobi<T, wide<T>>{}) : start(kernels::svd_jacobi<T, 1>{});
 }
