@@ -159,7 +159,7 @@ std::int64_t lapack_path<T>::scratch_bytes(const sycl::queue&, const svd_problem
   return 0;
 }
 template <class T>
-sycl::event lapack_path<T>::run(sycl::queue&, const svd_problem<T>&, void*, const std::vector<sycl::event>&) {
+sycl::event lapack_path<T>::run(sycl::queue&, const svd_problem<T>&, std::byte*, const std::vector<sycl::event>&) {
   return {};
 }
 
