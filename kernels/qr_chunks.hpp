@@ -108,23 +108,33 @@ struct qr_chunks {
     return team;
   }
 
+  /// Rows of a chunk that are eliminated together, and where their reflectors are kept.
+  struct part {
+    bool is_head;  // the first rows, which become R; otherwise a block
+    std::int64_t row, count, reflector_stride;
+    T *reflectors, *taus;
+  };
+
+  /// Part 0 is the head; the blocks follow.
+  part part_of(std::int64_t index, std::int64_t rows, T* slot) const {
+    const std::int64_t steps = layout.steps, block = layout.block_rows;
+    T* taus = slot + layout.taus() + index * steps;
+    if (index == 0) return {true, 0, steps, layout.padded(steps), slot + layout.head_reflectors(), taus};
+    const std::int64_t row = steps + (index - 1) * block;
+    T* reflectors = slot + layout.block_reflectors() + (index - 1) * steps * block;
+    return {false, row, rows - row < block ? rows - row : block, block, reflectors, taus};
+  }
+
   void factor_chunk(const qr_team<T, W>& team, view<const T, 3> from, std::int64_t matrix, std::int64_t chunk, T* slot,
                     T* block, T* scale) const {
     const std::int64_t steps = layout.steps, stride = layout.stride(), rows = from.extent[1];
-    T* taus = slot + layout.taus();
-    T* reflectors = keeps_reflectors ? slot + layout.head_reflectors() : nullptr;
     find_scale(team, from, matrix, scale);
-    load_rows(team, from, matrix, 0, steps, scale, slot);
-    team.sync();
-    team.factor(slot, stride, steps, nullptr, 0, reflectors, layout.padded(steps), taus);
-    if (keeps_reflectors) reflectors = slot + layout.block_reflectors();
-    for (std::int64_t row = steps; row < rows; row += layout.block_rows) {
-      const std::int64_t count = rows - row < layout.block_rows ? rows - row : layout.block_rows;
-      load_rows(team, from, matrix, row, count, scale, block);
+    for (std::int64_t index = 0; index <= layout.blocks(rows); ++index) {
+      const part p = part_of(index, rows, slot);
+      load_rows(team, from, matrix, p.row, p.count, scale, p.is_head ? slot : block);
       team.sync();
-      taus += steps;
-      team.factor(slot, stride, steps, block, count, reflectors, layout.block_rows, taus);
-      if (keeps_reflectors) reflectors += steps * layout.block_rows;
+      team.factor(slot, stride, steps, p.is_head ? nullptr : block, p.count, keeps_reflectors ? p.reflectors : nullptr,
+                  p.reflector_stride, p.taus);
     }
     for (std::int64_t j = 0; j < steps; ++j) {
       for (std::int64_t column = team.id; column < layout.columns; column += team.size) {
@@ -145,20 +155,15 @@ struct qr_chunks {
         slot[j * stride + column] = start;
       }
     }
-    const T* taus = slot + layout.taus();
-    for (std::int64_t index = layout.blocks(rows) - 1; index >= 0; --index) {
-      const std::int64_t row = steps + index * layout.block_rows;
-      const std::int64_t count = rows - row < layout.block_rows ? rows - row : layout.block_rows;
-      for (std::int64_t i = 0; i < count; ++i) {
+    for (std::int64_t index = layout.blocks(rows); index >= 0; --index) {
+      const part p = part_of(index, rows, slot);
+      for (std::int64_t i = 0; i < (p.is_head ? 0 : p.count); ++i) {
         team.for_owned(0, stride, [&](std::int64_t column) { store(block + i * stride + column, pack<T, W>(T(0))); });
       }
-      team.apply(slot, stride, steps, block, count,
-                 slot + layout.block_reflectors() + index * steps * layout.block_rows, layout.block_rows,
-                 taus + (1 + index) * steps, is_root);
-      store_rows(team, block, to, matrix, row, count);
+      team.apply(slot, stride, steps, p.is_head ? nullptr : block, p.count, p.reflectors, p.reflector_stride, p.taus,
+                 is_root);
+      store_rows(team, p.is_head ? slot : block, to, matrix, p.row, p.count);
     }
-    team.apply(slot, stride, steps, nullptr, 0, slot + layout.head_reflectors(), layout.padded(steps), taus, is_root);
-    store_rows(team, slot, to, matrix, 0, steps);
   }
 
   /// scale[c] = a power of two that brings the largest entry of column c into [1, 2); 1 for zero columns. Several packs

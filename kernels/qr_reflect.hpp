@@ -149,24 +149,23 @@ struct qr_team {
     for_owned(0, stride, [&](std::int64_t i) { store(w + i, pack<T, W>(T(0))); });
     for_owned(0, count, [&](std::int64_t i) { store(v + i, pack<T, W>(T(0))); });
     sync();
-    sweep_and_extract(triangle ? heads + stride : rows, stride, count, v, 0, stride);
+    T* below = triangle ? heads + stride : rows;  // what the next reflector eliminates
+    const T* reflector = v;                       // the last one, which is still to be applied to it
+    // One call of each step: device compilers copy what they inline, and a sweep is long.
     for (std::int64_t j = 0; j < steps; ++j) {
-      T* head = heads + j * stride;
-      T* below = triangle ? head + stride : rows;
-      const T tau = reflect_head(head, j, stride, count);
+      sweep_and_extract(below, stride, count, reflector, j, stride);
+      const T tau = reflect_head(heads + j * stride, j, stride, count);
       if (reflectors != nullptr) {
         for_owned(0, count, [&](std::int64_t i) { store(reflectors + j * reflector_stride + i, load<W>(v + i)); });
         if (id == 0) taus[j] = tau;
       }
-      if (j + 1 == steps) break;
-      if (!triangle) {
-        sweep_and_extract(below, stride, count, v, j + 1, stride);
-      } else {  // the first row below is the next head: it is not eliminated
-        for_owned((j + 1) / W * W, stride,
-                  [&](std::int64_t i) { store(below + i, fma(pack<T, W>(v[0]), load<W>(w + i), load<W>(below + i))); });
-        --count;
-        sweep_and_extract(below + stride, stride, count, v + 1, j + 1, stride);
-      }
+      if (!triangle || j + 1 == steps) continue;
+      for_owned((j + 1) / W * W, stride, [&](std::int64_t i) {  // the first row below is the next head: it stays
+        store(below + i, fma(pack<T, W>(v[0]), load<W>(w + i), load<W>(below + i)));
+      });
+      --count;
+      below += stride;
+      reflector = v + 1;
     }
   }
 
