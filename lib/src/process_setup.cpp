@@ -1,9 +1,23 @@
-/// Prepares the process before the first SYCL call, so that a program that links the library just runs: points the
-/// OpenCL loader at the CPU driver that stands beside the SYCL runtime, and turns the persistent kernel cache on. What
-/// the user has set wins.
+/// Prepares the process before the first SYCL call, so that a program that links the library just runs. What the user
+/// has set wins.
+#include <cstdlib>
+
+#ifdef NULLSCOPE_SINGLE_SOURCE
+
+/// Before the constructors of the program, which register kernels. The build asks the linker for this name, so that a
+/// static library brings it along.
+extern "C" [[gnu::constructor(101)]] void nullscope_prepare_process() {
+#ifdef __ADAPTIVECPP__
+  constexpr int keep = 0;                      // do not replace what is set
+  setenv("ACPP_DEBUG_LEVEL", "1", keep);       // its warnings go to stdout, into a program's results
+  setenv("ACPP_ADAPTIVITY_LEVEL", "0", keep);  // not every kernel compiled again for every size of a work-group
+#endif
+}
+
+#else
+
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <sycl/sycl.hpp>
 #include <system_error>
@@ -23,7 +37,8 @@ fs::path runtime_folder() {
 
 }  // namespace
 
-/// Runs when the program is loaded. The build asks the linker for this name, so that a static library brings it along.
+/// Runs when the program is loaded, asked for by name as above: points the OpenCL loader at the CPU driver that stands
+/// beside the SYCL runtime, and turns the persistent kernel cache on.
 extern "C" [[gnu::constructor]] void nullscope_prepare_process() {
   constexpr int keep = 0;  // do not replace what is set
   setenv("SYCL_CACHE_PERSISTENT", "1", keep);
@@ -33,3 +48,5 @@ extern "C" [[gnu::constructor]] void nullscope_prepare_process() {
 }
 
 }  // namespace nullscope
+
+#endif
