@@ -131,7 +131,9 @@ class attention_backward_test : public testing::TestWithParam<attention_layout> 
       const std::span<std::byte> scratchpad{memory.data(), static_cast<std::size_t>(memory.size())};
       attention<In, T>(queue, q_view, k_view, v_view, out.template as<4>(), {sums.template as<3>(), {}}, scratchpad,
                        options);
-      queue.fill(memory.data(), std::byte{0xff}, scratchpad.size());  // NaN wherever the gradients should not look
+      if (!scratchpad.empty()) {
+        queue.fill(memory.data(), std::byte{0xff}, scratchpad.size());  // NaN wherever the gradients should not look
+      }
       const std::vector<T> rubbish(std::max({q.size(), k.size(), v.size()}), T(-77));
       const auto filled = [&](const std::vector<In>& like) {
         return std::vector<T>(rubbish.begin(), rubbish.begin() + static_cast<std::ptrdiff_t>(like.size()));
@@ -202,7 +204,7 @@ TEST_P(attention_backward_test, takes_bfloat16_and_gives_float) {
 
 TEST_P(attention_backward_test, large_logits_and_large_heads_are_no_problem) {
   check<float, float>({1, 1, 40, 40, 16, 8, false, {}, 100});
-  check<float, float>({1, 1, 25, 40, large_head(queue_), large_head(queue_)});
+  check<float, float>({1, 1, 25, 40, 512, 512});
   check<float, float>({1, 1, 5, 40, 300, 2});
 }
 

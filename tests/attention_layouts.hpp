@@ -19,9 +19,4 @@ inline std::string attention_layout_name(const testing::TestParamInfo<attention_
   return std::string(vectors ? "vectors" : "work_items") + std::to_string(info.index);
 }
 
-/// A large head that fits the device: one of 512 takes 75 KB of local memory on a GPU.
-inline std::int64_t large_head(const sycl::queue& queue) {
-  return properties(queue.get_device()).local_memory_bytes < std::int64_t{96} << 10 ? 256 : 512;
-}
-
 }  // namespace nullscope::test

@@ -141,7 +141,7 @@ sycl::event attention(sycl::queue& queue, view<const In, 4> q, view<const In, 4>
       return detail::attention_tiles(queue, q, k, v, out, row_results, scratchpad.data(), options, dependencies);
     }
   }
-  return detail::with_attention_shape<T>(queue, [&]<class Shape>() {
+  return detail::with_forward_shape<T>(queue, q.extent[3], v.extent[3], [&]<class Shape>() {
     return run<Shape>(queue, q, k, v, out, row_results, scratchpad.data(), options, dependencies);
   });
 }

@@ -81,13 +81,31 @@ auto with_attention_shape(const sycl::queue& queue, Call call) {
   return call.template operator()<attention_work_items>();
 }
 
+/// Local memory that a work-group of the forward kernel needs for heads of dk and dv, at least.
+template <class T, class Shape>
+std::int64_t least_local_bytes(std::int64_t dk, std::int64_t dv) {
+  return kernels::attention_local<T, Shape>::bytes(Shape::workers, dk, dv) + static_cast<std::int64_t>(local_alignment);
+}
+
+/// Calls call.operator()<Shape>() with the layout of the forward kernel for heads of dk and dv.
+template <class T, class Call>
+auto with_forward_shape(const sycl::queue& queue, std::int64_t dk, std::int64_t dv, Call call) {
+  const std::int64_t available = properties(queue.get_device()).local_memory_bytes;
+  switch (choose_attention_lanes(queue.get_device())) {
+    case attention_lanes::vectors: return call.template operator()<attention_vectors<T>>();
+    case attention_lanes::one_worker: break;
+    default:
+      if (least_local_bytes<T, attention_work_items>(dk, dv) > available) break;
+      return call.template operator()<attention_work_items>();
+  }
+  return call.template operator()<attention_one_worker>();
+}
+
 /// Throws unsupported_device if a work-group of the forward kernel cannot hold heads of dk and dv.
 template <class T>
 void check_local_memory(std::string_view function, const sycl::queue& queue, std::int64_t dk, std::int64_t dv) {
   const std::int64_t needed =
-      static_cast<std::int64_t>(local_alignment) + with_attention_shape<T>(queue, [&]<class Shape>() {
-        return kernels::attention_local<T, Shape>::bytes(Shape::workers, dk, dv);
-      });
+      with_forward_shape<T>(queue, dk, dv, [&]<class Shape>() { return least_local_bytes<T, Shape>(dk, dv); });
   const device_properties& device = properties(queue.get_device());
   if (needed <= device.local_memory_bytes) return;
   throw unsupported_device(fmt::format("{}: {} has {} bytes of local memory, heads of {} and {} need {}", function,

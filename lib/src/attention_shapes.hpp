@@ -11,6 +11,7 @@ namespace nullscope::detail {
 enum class attention_lanes {
   vectors,     ///< a CPU
   work_items,  ///< a GPU
+  one_worker,  ///< a GPU whose local memory does not hold heads of that size for several workers
   tiles,       ///< bfloat16 on a matrix engine, where there is one; other types as the device likes
 };
 
@@ -30,5 +31,6 @@ using attention_vectors = kernels::attention_tile_shape<64 / sizeof(T), 12, 2, 1
 template <class T>
 using attention_backward_vectors = kernels::attention_tile_shape<64 / sizeof(T), 12, 2, 1, 1, 192>;
 using attention_work_items = kernels::attention_tile_shape<1, 4, 2, 16, 4, 64>;
+using attention_one_worker = kernels::attention_tile_shape<1, 4, 2, 16, 1, 64>;  // panels as above
 
 }  // namespace nullscope::detail
