@@ -8,9 +8,8 @@
 /// static library brings it along.
 extern "C" [[gnu::constructor(101)]] void nullscope_prepare_process() {
 #ifdef __ADAPTIVECPP__
-  constexpr int keep = 0;                      // do not replace what is set
-  setenv("ACPP_DEBUG_LEVEL", "1", keep);       // its warnings go to stdout, into a program's results
-  setenv("ACPP_ADAPTIVITY_LEVEL", "0", keep);  // not every kernel compiled again for every size of a work-group
+  constexpr int keep = 0;                 // do not replace what is set
+  setenv("ACPP_DEBUG_LEVEL", "1", keep);  // its warnings go to stdout, into a program's results
 #endif
 }
 

@@ -19,6 +19,7 @@
 /// the device when it is first launched.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -43,9 +44,19 @@ namespace detail {
 
 constexpr std::size_t local_alignment = 64;  // bytes; a cache line, and the widest vector
 
-/// Local memory as a kernel gets it: the first aligned address; `local_bytes + local_alignment` were allocated.
+/// Local memory as a kernel gets it: the first aligned address; `allocated_local_bytes` are there.
 inline std::byte* align_local(std::byte* memory) {
   return memory + (-reinterpret_cast<std::uintptr_t>(memory) & (local_alignment - 1));
+}
+
+/// Bytes to allocate for `local_bytes` that will be aligned.
+inline std::size_t allocated_local_bytes([[maybe_unused]] const sycl::queue& queue, std::size_t local_bytes) {
+  const std::size_t bytes = local_bytes + local_alignment;
+#ifdef __ADAPTIVECPP__
+  // It compiles a kernel again for every size. A CPU, whose local memory is memory like any other, sees few of them.
+  if (queue.get_device().is_cpu()) return std::bit_ceil(bytes);
+#endif
+  return bytes;
 }
 
 template <class Kernel>
@@ -142,7 +153,7 @@ sycl::event launch(sycl::queue& queue, const sycl::nd_range<Kernel::dimensions>&
 #ifdef NULLSCOPE_SINGLE_SOURCE
   return queue.submit([&](sycl::handler& handler) {
     handler.depends_on(dependencies);
-    sycl::local_accessor<std::byte, 1> local(local_bytes + detail::local_alignment, handler);
+    sycl::local_accessor<std::byte, 1> local(detail::allocated_local_bytes(queue, local_bytes), handler);
     constexpr int sub_group = detail::sub_group_size_of<Kernel>();
     if constexpr (sub_group > 0) {
       handler.parallel_for(range, [=](sycl::nd_item<Kernel::dimensions> item) [[sycl::reqd_sub_group_size(sub_group)]] {
@@ -157,7 +168,7 @@ sycl::event launch(sycl::queue& queue, const sycl::nd_range<Kernel::dimensions>&
   const sycl::kernel code = detail::compiled_kernel(queue, detail::description<Kernel>);
   return queue.submit([&](sycl::handler& handler) {
     handler.depends_on(dependencies);
-    sycl::local_accessor<std::byte, 1> local(local_bytes + detail::local_alignment, handler);
+    sycl::local_accessor<std::byte, 1> local(detail::allocated_local_bytes(queue, local_bytes), handler);
     handler.set_arg(0, kernel);
     handler.set_arg(1, local);
     handler.parallel_for(range, code);
