@@ -105,8 +105,9 @@ sweep_settings complete(sweep_settings settings) {
     settings.lengths = lengths_between(settings.min_length, settings.max_length, settings.per_doubling);
   }
   std::ranges::sort(settings.lengths);
-  const auto repeated = std::ranges::unique(settings.lengths);
-  settings.lengths.erase(repeated.begin(), repeated.end());
+  // Not std::ranges::unique, whose result Clang 15 does not compile with the library of GCC 12.
+  const auto repeated = std::unique(settings.lengths.begin(), settings.lengths.end());
+  settings.lengths.erase(repeated, settings.lengths.end());
   require(settings.lengths.back() < length_limit, fmt::format("a length of {} is too large", settings.lengths.back()));
   return settings;
 }
