@@ -115,10 +115,10 @@ TEST(write_safetensors, refuses_entries_that_make_no_file) {
       {{}, {{"key", "\xc3"}}, "is not UTF-8"},
       {{make_entry(std::string(100'000'001, 'x'), {3}, x)}, {}, "the header needs 1000"},
   };
-  for (const auto& [entries, metadata, expected] : cases) {
+  for (const auto& c : cases) {
     const std::string message =
-        message_of<invalid_argument>([&] { write_safetensors(folder / "f", entries, metadata); });
-    EXPECT_TRUE(contains(message, expected)) << message;
+        message_of<invalid_argument>([&] { write_safetensors(folder / "f", c.entries, c.metadata); });
+    EXPECT_TRUE(contains(message, c.expected)) << message;
     EXPECT_EQ(message.find("write_safetensors: "), 0u) << message;
     EXPECT_EQ(folder.file_count(), 0);
   }
