@@ -92,6 +92,11 @@ struct tile {
         columns(sycl::min(shape.columns, x.extent[2] - first_column)) {}
 };
 
+/// How many elements ahead of its loads a kernel fetches that streams, in each of the parts that it walks. (exp and
+/// gelu of 512 MiB: time by that without 0.96; of what is in the caches: no gain.)
+template <class T>
+inline constexpr std::int64_t fetched_ahead = 2048 / static_cast<std::int64_t>(sizeof(T));
+
 /// out (batch, rows, columns) = operation(x), converted to the type of out. If it streams, out is written past the
 /// caches.
 template <class Operation, class In, class Out, int W, int Items, bool Streams>
@@ -111,6 +116,7 @@ struct map_one {
       const auto from = row_of<W>(x, part.rows.current()).from(part.first_column);
       const auto to = row_of<W, Streams>(out, part.rows.current()).from(part.first_column);
       walk_in_parts<W>(members, part.columns, [&](std::int64_t c, auto lanes) {
+        if constexpr (Streams) from.fetch(c, fetched_ahead<In>, lanes);
         to.store(c, convert<number_of<Out>>(operation(from.load(c, lanes))), lanes);
       });
     }

@@ -36,6 +36,10 @@ Pack merge_totals(Pack a, Pack b) {
 /// Share of the bandwidth of a copy of x, in one run each: one row after the other 0.65, four 0.7, eight 0.72; fetching
 /// as well 0.75, 0.84, 0.79 from main memory; all about 0.9 from a last-level cache. The maximum took 1.15 times as
 /// long with max_or_nan in place of max and a sum, which is NaN if an element is.
+///
+/// From main memory this is what a core can read: 13 GB/s, where a copy moves 17, as stores past the caches do not wait
+/// with the loads for the same few lines. Two, four or eight rows, once or twice as far ahead, 2 to 4096 work-groups,
+/// huge pages: all within 0.02; fetched into the first cache 0.04 less, not fetched 0.1 less.
 template <class T, reduction Kind, int W, int Items>
 struct row_reduce {
   static constexpr const char* source = "row_reduce.hpp";

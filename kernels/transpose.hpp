@@ -37,38 +37,40 @@ void transpose_block(Lanes (&block)[W]) {
 }  // namespace detail
 
 /// out (batch, columns, rows) = transpose of x (batch, rows, columns); the last stride of both is 1. A team handles a
-/// tile of `size` x `size` elements: with several lanes in blocks of W x W in registers, with one lane through local
-/// memory.
+/// tile: with several lanes in blocks of W x W in registers, with one lane through local memory.
 ///
 /// A block reads and writes whole cache lines, so the tile is there for the pages of memory alone: each line of a block
-/// is in another one. From main memory large tiles win, in which rows are read on and on; in cache small ones, in which
-/// rows are written on and on. Share of the bandwidth of a copy, floats, in one run, streaming:
-///   7168 x 7680: tile 64 0.35 (written on) 0.39 (read on); 256 0.37, 0.58; 512 0.38, 0.6; by way of local memory 0.5
-///   2048 x 1536: tile 64 0.74 (written on) 0.61 (read on); 256 0.63, 0.56; 512 0.62, 0.56; by way of local memory 0.58
+/// is in another one. Its rows are read on and on, in two blocks one below the other, so that lines are written in
+/// pairs. Share of the bandwidth of a copy, streaming, in one run a line; blocks in ones, pairs and fours that are read
+/// on, ones that are written on (tile 64 x 64 in cache), pairs that fetch some blocks ahead:
+///   8192 x 8192 float, tile 512 x 512:  0.76 0.87 0.67 0.50 0.82; pairs in 256 x 512 0.78, 128 x 512 0.67
+///   2048 x 1536 float, tile 128 x 512:  0.57 0.80 0.76 0.75 0.75; pairs in 512 x 512 0.73, 64 x 64 0.72
+///   2048 x 1536 double, tile 64 x 512:  0.60 0.88 0.81 0.75
 template <class T, int W, int Items, bool Streams>
 struct transpose_tiles {
   static constexpr const char* source = "transpose.hpp";
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
-  static constexpr int small_tile = W > 1 ? 64 : 32, large_tile = W > 1 ? 512 : 32;
-  static constexpr std::size_t local_bytes = W > 1 ? 0 : small_tile*(small_tile + 1) * sizeof(T);
+  static constexpr int local_side = 32;  // of a tile in local memory
+  static constexpr std::size_t local_bytes = W > 1 ? 0 : local_side*(local_side + 1) * sizeof(T);
 
   view<const T, 3> x;
   view<T, 3> out;
-  std::int64_t size;  // small_tile or large_tile
+  std::int64_t tile_rows, tile_columns;
 
-  std::int64_t tiles(std::int64_t extent) const { return (extent + size - 1) / size; }
+  std::int64_t tiles_down() const { return (x.extent[1] + tile_rows - 1) / tile_rows; }
+  std::int64_t tiles_across() const { return (x.extent[2] + tile_columns - 1) / tile_columns; }
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const std::int64_t tiles_across = tiles(x.extent[2]), tiles_down = tiles(x.extent[1]);
+    const std::int64_t across = tiles_across(), tiles = across * tiles_down();
     std::int64_t tile = item.get_group(0);
-    const std::int64_t batch = tile / (tiles_across * tiles_down);
-    tile -= batch * tiles_across * tiles_down;
-    const std::int64_t i = tile / tiles_across * size, j = tile % tiles_across * size;
+    const std::int64_t batch = tile / tiles;
+    tile -= batch * tiles;
+    const std::int64_t i = tile / across * tile_rows, j = tile % across * tile_columns;
     const T* from = &x(batch, i, j);
     T* to = &out(batch, j, i);
-    const std::int64_t rows = sycl::min(size, x.extent[1] - i);
-    const std::int64_t columns = sycl::min(size, x.extent[2] - j);
+    const std::int64_t rows = sycl::min(tile_rows, x.extent[1] - i);
+    const std::int64_t columns = sycl::min(tile_columns, x.extent[2] - j);
     if constexpr (W > 1) {
       through_registers(from, to, rows, columns);
     } else {
@@ -77,18 +79,25 @@ struct transpose_tiles {
   }
 
   void through_registers(const T* from, T* to, std::int64_t rows, std::int64_t columns) const {
-    const bool reads_on = size == large_tile;
-    const std::int64_t outer = reads_on ? rows : columns, inner = reads_on ? columns : rows;
-    for (std::int64_t a = 0; a < outer; a += W) {
-      for (std::int64_t b = 0; b < inner; b += W) {
-        const std::int64_t i = reads_on ? a : b, j = reads_on ? b : a;
+    constexpr std::int64_t width = W;
+    constexpr auto lanes = std::make_integer_sequence<int, W>{};
+    for (std::int64_t i = 0; i < rows; i += 2 * width) {
+      for (std::int64_t j = 0; j < columns; j += width) {
         const T* source = from + i * x.stride[1] + j;
         T* target = to + j * out.stride[1] + i;
-        if (i + W <= rows && j + W <= columns) {
-          whole_block(source, target, std::make_integer_sequence<int, W>{});
-        } else {
-          constexpr std::int64_t width = W;
-          part_of_block(source, target, sycl::min(width, rows - i), sycl::min(width, columns - j));
+        if (i + 2 * width <= rows && j + width <= columns) {
+          whole_block(source, target, lanes);
+          whole_block(source + width * x.stride[1], target + width, lanes);
+          continue;
+        }
+        for (std::int64_t below = 0; below < 2 * width && i + below < rows; below += width) {
+          const std::int64_t rows_left = rows - i - below, columns_left = columns - j;
+          if (rows_left >= width && columns_left >= width) {
+            whole_block(source + below * x.stride[1], target + below, lanes);
+          } else {
+            part_of_block(source + below * x.stride[1], target + below, sycl::min(width, rows_left),
+                          sycl::min(width, columns_left));
+          }
         }
       }
     }
@@ -116,7 +125,7 @@ struct transpose_tiles {
   /// The tile stands in local memory with a gap a row, so that its columns fall into different banks.
   void through_local_memory(const team<Items>& members, T* tile, const T* from, T* to, std::int64_t rows,
                             std::int64_t columns) const {
-    constexpr int side = small_tile;
+    constexpr int side = local_side;
     const int lane = members.rank() % side;
     for (int i = members.rank() / side; i < rows; i += Items / side) {
       if (lane < columns) tile[i * (side + 1) + lane] = from[i * x.stride[1] + lane];

@@ -99,10 +99,15 @@ sycl::event transpose_dense(sycl::queue& queue, view<const T, 3> x, view<T, 3> o
   constexpr std::int64_t streams_from = 4 << 20, large_tiles_from = 64 << 20;  // bytes
   const auto run = [&]<int W, int Items, bool Streams>() {
     using kernel_type = kernels::transpose_tiles<T, W, Items, Streams>;
-    const bool is_large = Streams && streamable >= large_tiles_from;
-    const kernel_type kernel{x, out, is_large ? kernel_type::large_tile : kernel_type::small_tile};
-    const std::int64_t groups = x.extent[0] * kernel.tiles(x.extent[1]) * kernel.tiles(x.extent[2]);
-    return launch(queue, detail::groups_of(groups, Items), kernel_type::local_bytes, kernel, dependencies);
+    kernel_type kernel{x, out, kernel_type::local_side, kernel_type::local_side};
+    const auto groups = [&] { return x.extent[0] * kernel.tiles_down() * kernel.tiles_across(); };
+    if constexpr (W > 1) {
+      kernel.tile_rows = Streams && streamable >= large_tiles_from ? 512 : 128;
+      kernel.tile_columns = 512;
+      const std::int64_t enough = 4 * properties(queue.get_device()).compute_units;
+      while (groups() < enough && kernel.tile_columns > 64) kernel.tile_columns /= 2;
+    }
+    return launch(queue, detail::groups_of(groups(), Items), kernel_type::local_bytes, kernel, dependencies);
   };
   switch (detail::choose_team_shape(queue, 2048, true, streamable, streams_from)) {
     case team_shape::vector: return run.template operator()<lanes, 1, false>();

@@ -89,7 +89,10 @@ std::string entry_point(const detail::kernel_description& kernel, const sycl::de
 sycl::kernel compile(const cache_key& key, const std::map<std::string, std::string>& headers) {
   std::vector<std::string> options{"-std=c++20", "-I."};  // embedded headers stand before the runtime's own
 #ifdef __x86_64__
-  if (key.device.is_cpu()) options.push_back("-DNULLSCOPE_X86_DEVICE");  // its instructions may be used
+  if (key.device.is_cpu()) {                              // its instructions may be used
+    options.push_back("-DNULLSCOPE_X86_DEVICE");
+    if (__builtin_cpu_supports("avx512f")) options.push_back("-DNULLSCOPE_AVX512_DEVICE");
+  }
 #endif
   std::string log;
   try {
