@@ -28,6 +28,19 @@ pack<T, W> scaled_at_once(pack<T, W> x, [[maybe_unused]] pack<T, W> n) {
   return x;
 }
 
+/// The smaller one of |x| and limit, which is not negative; limit where x is NaN.
+template <class T, int W>
+pack<T, W> limited_size(pack<T, W> x, [[maybe_unused]] pack<T, W> limit) {
+#ifdef NULLSCOPE_AVX512_DEVICE
+  if constexpr (sizeof(T) == 4) {
+    asm("vrangeps $10, %2, %1, %0" : "=v"(x.lanes) : "v"(x.lanes), "v"(limit.lanes));
+  } else {
+    asm("vrangepd $10, %2, %1, %0" : "=v"(x.lanes) : "v"(x.lanes), "v"(limit.lanes));
+  }
+#endif
+  return x;
+}
+
 /// In each lane the lane of x whose number stands in the low bits of `number`.
 template <int W>
 pack<double, W> lane_chosen(pack<double, W> x, [[maybe_unused]] pack<double, W> number) {

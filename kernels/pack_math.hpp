@@ -206,7 +206,7 @@ struct normal_tail_constants<double> {
 /// x Phi(x) with Phi the normal distribution function: x (1 + erf(x / sqrt(2))) / 2, also where that would cancel.
 /// Accurate relative to the result on both sides; -inf gives a zero, NaN stays NaN.
 ///
-/// Bound by its number of instructions, 26 and a division for float; the division is not what it waits for. Pieces of
+/// Bound by its number of instructions, 25 and a division for float; the division is not what it waits for. Pieces of
 /// polynomials whose coefficients come out of vectors took as many, or branches for tails that are not rare enough.
 template <class T, int W>
 pack<T, W> gelu(pack<T, W> x) {
@@ -214,7 +214,12 @@ pack<T, W> gelu(pack<T, W> x) {
   using exponential = detail::exp_constants<T>;
   using number = pack<T, W>;
   using integers = detail::lanes_t<detail::integer_of<T>, W>;
-  const number size = min(number(constants::limit), abs(x));
+  number size;
+  if constexpr (detail::has_avx512<T, W>()) {
+    size = detail::limited_size(x, number(constants::limit));
+  } else {
+    size = min(number(constants::limit), abs(x));
+  }
   // e^(-x^2 / 2) = 2^n e^(-z / 2), with z from x^2 as it is before rounding: n ln2_high is exact.
   const number shift(exponential::shift + exponential::bias + exponential::spare);
   const number shifted = fma(size * size, number(exponential::log2_e / -2), shift);
