@@ -73,26 +73,26 @@ class rows_test : public device_test {
     std::vector<T> host = random_numbers<T>(l.size(), 11);
     const T epsilon = T(1e-3);
     const std::vector<T> gamma = random_numbers<T>(2 * l.columns, 12), beta = random_numbers<T>(l.columns, 13);
-    std::vector<double> expected, expected_mean, expected_deviation;
+    std::vector<double> expected, expected_mean, expected_inverse;
     l.for_each_row(host, [&](const std::vector<long double>& row) {
-      const auto [mean, deviation] = moments(row, epsilon);
+      const auto [mean, inverse_deviation] = moments(row, epsilon);
       for (std::size_t j = 0; j < row.size(); ++j) {
-        const long double z = (row[j] - mean) * deviation;
+        const long double z = (row[j] - mean) * inverse_deviation;
         expected.push_back(static_cast<double>(with_weights ? z * gamma[2 * j] + beta[j] : z));
       }
       expected_mean.push_back(static_cast<double>(mean));
-      expected_deviation.push_back(static_cast<double>(deviation));
+      expected_inverse.push_back(static_cast<double>(inverse_deviation));
     });
     const T rubbish = 77;
     tensor<T> x(queue_, {l.size()}, host), y(queue_, {l.size()}, std::vector<T>(host.size(), rubbish));
     tensor<T> weights(queue_, {2 * l.columns}, gamma), offsets(queue_, {l.columns}, beta);
-    tensor<T> mean(queue_, {l.batch, l.rows}), deviation(queue_, {l.batch, l.rows});
+    tensor<T> mean(queue_, {l.batch, l.rows}), inverse_deviation(queue_, {l.batch, l.rows});
     layer_norm_options<T, 3> options{.epsilon = epsilon};
     if (with_weights) {
       options.gamma = {weights.data(), {l.columns}, {2}};
       options.beta = offsets.template as<1>();
       options.mean = mean.template as<2>();
-      options.deviation = deviation.template as<2>();
+      options.inverse_deviation = inverse_deviation.template as<2>();
     }
     layer_norm(queue_, l.of(x.data()), l.of(y.data()), options).wait();
     EXPECT_LT(scaled_residual(l.elements(y.to_host(), rubbish), expected, 1), l.columns == 1 ? 1e6 : 6);
@@ -100,7 +100,7 @@ class rows_test : public device_test {
     for (std::size_t i = 0; i < expected_mean.size(); ++i) {
       EXPECT_NEAR(mean.to_host()[i], expected_mean[i], 4 * std::numeric_limits<T>::epsilon());
     }
-    EXPECT_LT(scaled_residual(deviation.to_host(), expected_deviation, 1), 8);
+    EXPECT_LT(scaled_residual(inverse_deviation.to_host(), expected_inverse, 1), 8);
   }
 
   template <class T>
@@ -194,8 +194,8 @@ TEST_P(rows_test, layer_norm_is_accurate_far_from_zero) {
   host[0] = 1e4f - 20;                              // an outlier in front
   std::vector<double> expected;
   layout{1, 2, columns}.for_each_row(host, [&](const std::vector<long double>& row) {
-    const auto [mean, deviation] = moments(row, 1e-5f);
-    for (const long double x : row) expected.push_back(static_cast<double>((x - mean) * deviation));
+    const auto [mean, inverse_deviation] = moments(row, 1e-5f);
+    for (const long double x : row) expected.push_back(static_cast<double>((x - mean) * inverse_deviation));
   });
   for (const team_shape shape : {team_shape::vector, team_shape::group_32}) {
     detail::force_team_shape(shape);

@@ -103,7 +103,7 @@ sycl::event layer_norm(sycl::queue& queue, std::type_identity_t<view<const T, Ra
   check_weights<T, Rank>("layer_norm", x, "gamma", options.gamma);
   check_weights<T, Rank>("layer_norm", x, "beta", options.beta);
   check_row_result<T, Rank>("layer_norm", x, "mean", options.mean);
-  check_row_result<T, Rank>("layer_norm", x, "deviation", options.deviation);
+  check_row_result<T, Rank>("layer_norm", x, "inverse_deviation", options.inverse_deviation);
   if (!(options.epsilon >= 0)) {
     throw invalid_argument(fmt::format("layer_norm: epsilon is {}, and must not be negative", options.epsilon));
   }
@@ -117,7 +117,7 @@ sycl::event layer_norm(sycl::queue& queue, std::type_identity_t<view<const T, Ra
                                                                options.gamma,
                                                                options.beta,
                                                                detail::with_rank<2>(options.mean),
-                                                               detail::with_rank<2>(options.deviation),
+                                                               detail::with_rank<2>(options.inverse_deviation),
                                                                options.epsilon,
                                                                0};
     return launch_rows<Items>(queue, shape, kernel, dependencies);

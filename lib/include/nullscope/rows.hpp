@@ -29,11 +29,11 @@ sycl::event softmax(sycl::queue& queue, std::type_identity_t<view<const T, Rank>
 /// What layer_norm takes beside its matrices. Views without data are left out.
 template <class T, int Rank>
 struct layer_norm_options {
-  view<const T, 1> gamma = {};       ///< (columns), weights; left out: ones
-  view<const T, 1> beta = {};        ///< (columns), offsets; left out: zeros
-  T epsilon = T(1e-5);               ///< added to the variance
-  view<T, Rank - 1> mean = {};       ///< out (..., rows): mean of each row
-  view<T, Rank - 1> deviation = {};  ///< out (..., rows): 1 / sqrt(variance + epsilon), what the backward pass needs
+  view<const T, 1> gamma = {};               ///< (columns), weights; left out: ones
+  view<const T, 1> beta = {};                ///< (columns), offsets; left out: zeros
+  T epsilon = T(1e-5);                       ///< added to the variance
+  view<T, Rank - 1> mean = {};               ///< out (..., rows): mean of each row
+  view<T, Rank - 1> inverse_deviation = {};  ///< out (..., rows): 1 / sqrt(variance + epsilon), for the backward pass
 };
 
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma + beta along each row, the variance being the mean squared
