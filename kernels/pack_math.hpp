@@ -207,7 +207,7 @@ struct normal_tail_constants<double> {
 /// Accurate relative to the result on both sides; -inf gives a zero, NaN stays NaN.
 ///
 /// Bound by its number of instructions, 25 and a division for float; the division is not what it waits for. Pieces of
-/// polynomials whose coefficients come out of vectors took as many, or branches for tails that are not rare enough.
+/// polynomials whose coefficients come out of vectors would take as many, or branches for tails that are not rare.
 template <class T, int W>
 pack<T, W> gelu(pack<T, W> x) {
   using constants = detail::normal_tail_constants<T>;

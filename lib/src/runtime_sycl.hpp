@@ -1,6 +1,6 @@
-/// What the run-time compiler sees as <sycl/sycl.hpp>: the part of it that device code uses. The whole of it, with queues,
-/// buffers and images, takes twice as long to compile and three times as long to look up in the kernel cache. A kernel
-/// that needs more includes that header by its own name.
+/// What the run-time compiler sees as <sycl/sycl.hpp>: the part of it that device code uses. The whole of it, with
+/// queues, buffers and images, takes twice as long to compile and three times as long to look up in the kernel cache. A
+/// kernel that needs more includes that header by its own name.
 #pragma once
 
 #include <sycl/accessor.hpp>

@@ -24,8 +24,8 @@ void force_team_shape(std::optional<team_shape> shape);
 
 /// The shape for rows of `columns` elements; `neighbours` says that the last stride of all operands is 1, and
 /// `streamable_bytes` how much could be written past the caches, and is if it is as much as `streams_from`: results
-/// that the next kernel would not find in the caches of its core anyway. (12 MiB of softmax take 0.87 of the time if they
-/// are written past the caches, but 1.13 of it with one kernel that reads them.)
+/// that the next kernel would not find in the caches of its core anyway. (12 MiB of softmax take 0.87 of the time if
+/// they are written past the caches, but 1.13 of it with one kernel that reads them.)
 team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, bool neighbours,
                              std::int64_t streamable_bytes = 0, std::int64_t streams_from = 16 << 20);
 
