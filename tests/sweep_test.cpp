@@ -202,8 +202,8 @@ TEST_F(sweep, a_small_budget_gives_the_same_heads) {
               (std::vector<std::string>(b[i].begin(), b[i].end() - 1)));
     EXPECT_NEAR(std::stod(a[i].back()), std::stod(b[i].back()), 2e-6);
   }
-  expect_complaint(arguments + "50KiB --output " + path("never"), 1,
-                   "one head at length 50 (added) takes 0.2 MiB; --memory allows 0.0 MiB");
+  // How much more than 0.0 depends on the device.
+  expect_complaint(arguments + "50KiB --output " + path("never"), 1, "one head at length 50 (added) takes 0.");
   EXPECT_FALSE(std::filesystem::exists(path("never")));
 }
 
