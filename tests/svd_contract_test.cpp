@@ -186,8 +186,10 @@ TEST_P(svd_test, bad_arguments_are_named) {
             "svd: a (-2, 5, 4) with strides (20, 4, 1) has a negative extent");
   EXPECT_EQ(message(input, s.as<2>(), {u.data(), {2, 5, 4}, {20, 3, 1}}, scratch, {}),
             "svd: u (2, 5, 4) with strides (20, 3, 1) has strides that overlap");
-  EXPECT_NE(message(input, s.as<2>(), u.as<3>(), scratch.first(16), {}).find("the scratchpad holds 16 bytes"),
-            std::string::npos);
+  if (scratch.size() > 16) {  // a GPU decomposes small matrices in local memory
+    EXPECT_NE(message(input, s.as<2>(), u.as<3>(), scratch.first(16), {}).find("the scratchpad holds 16 bytes"),
+              std::string::npos);
+  }
   EXPECT_EQ(message(input, s.as<2>(), u.as<3>(), scratch, {.max_sweeps = -1}),
             "svd: max_sweeps is -1, it must not be negative");
   EXPECT_EQ(message_of<invalid_argument>([&] { svd(queue_, tensor<float>(queue_, {4})); }),
