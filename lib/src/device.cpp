@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -74,7 +75,12 @@ device_properties ask(const sycl::device& device) {
     result.local_memory_bytes = std::int64_t{256} << 10;
   }
   result.global_memory_bytes = signed_bytes(device.get_info<info::global_mem_size>());
-  result.max_allocation_bytes = signed_bytes(device.get_info<info::max_mem_alloc_size>());
+  if (result.kind == device_kind::cpu) {  // some name no limit here, too
+    const std::int64_t of_host = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
+    result.global_memory_bytes = std::min(result.global_memory_bytes, of_host);
+  }
+  result.max_allocation_bytes =
+      std::min(signed_bytes(device.get_info<info::max_mem_alloc_size>()), result.global_memory_bytes);
   return result;
 }
 
