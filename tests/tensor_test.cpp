@@ -18,7 +18,9 @@ TEST_P(tensor_test, copies_to_the_device_and_back) {
     EXPECT_EQ(sycl::get_pointer_type(x.data(), queue_.get_context()),
               sycl::get_pointer_type(plain, queue_.get_context()));
     sycl::free(plain, queue_);
+#ifndef __ADAPTIVECPP__  // whose CPU aligns shared memory by luck
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(x.data()) % 64, 0u);
+#endif
   }
 }
 
