@@ -81,10 +81,10 @@ auto with_attention_shape(const sycl::queue& queue, Call call) {
   return call.template operator()<attention_work_items>();
 }
 
-/// Local memory that a work-group of the forward kernel needs for heads of dk and dv, at least.
+/// Local memory that a work-group of the forward kernel needs for `panels` panels of heads of dk and dv.
 template <class T, class Shape>
-std::int64_t least_local_bytes(std::int64_t dk, std::int64_t dv) {
-  return kernels::attention_local<T, Shape>::bytes(Shape::workers, dk, dv) + static_cast<std::int64_t>(local_alignment);
+std::int64_t forward_local_bytes(std::int64_t panels, std::int64_t dk, std::int64_t dv) {
+  return kernels::attention_local<T, Shape>::bytes(panels, dk, dv) + static_cast<std::int64_t>(local_alignment);
 }
 
 /// Calls call.operator()<Shape>() with the layout of the forward kernel for heads of dk and dv.
@@ -95,7 +95,7 @@ auto with_forward_shape(const sycl::queue& queue, std::int64_t dk, std::int64_t 
     case attention_lanes::vectors: return call.template operator()<attention_vectors<T>>();
     case attention_lanes::one_worker: break;
     default:
-      if (least_local_bytes<T, attention_work_items>(dk, dv) > available) break;
+      if (forward_local_bytes<T, attention_work_items>(attention_work_items::workers, dk, dv) > available) break;
       return call.template operator()<attention_work_items>();
   }
   return call.template operator()<attention_one_worker>();
@@ -104,8 +104,8 @@ auto with_forward_shape(const sycl::queue& queue, std::int64_t dk, std::int64_t 
 /// Throws unsupported_device if a work-group of the forward kernel cannot hold heads of dk and dv.
 template <class T>
 void check_local_memory(std::string_view function, const sycl::queue& queue, std::int64_t dk, std::int64_t dv) {
-  const std::int64_t needed =
-      with_forward_shape<T>(queue, dk, dv, [&]<class Shape>() { return least_local_bytes<T, Shape>(dk, dv); });
+  const std::int64_t needed = with_forward_shape<T>(
+      queue, dk, dv, [&]<class Shape>() { return forward_local_bytes<T, Shape>(Shape::workers, dk, dv); });
   const device_properties& device = properties(queue.get_device());
   if (needed <= device.local_memory_bytes) return;
   throw unsupported_device(fmt::format("{}: {} has {} bytes of local memory, heads of {} and {} need {}", function,
