@@ -59,7 +59,7 @@ TEST_P(svd_test, difficult_matrices) {
 
 TEST_P(svd_test, jacobi_with_many_work_items_a_matrix) {  // as on a GPU
   if (properties(queue_.get_device()).sub_group_sizes == std::vector<std::int64_t>{1}) {
-    GTEST_SKIP() << "AdaptiveCpp's CPU: it has no sub-groups, and its generic target no group algorithms before 25.02";
+    GTEST_SKIP() << "AdaptiveCpp's CPU, which has no sub-groups: this kernel crashes there, for a reason not yet known";
   }
   for_types([&]<class T>(T) {
     for (const detail::jacobi_shape shape : {detail::jacobi_shape{false, 1}, {false, 32}, {false, 48}}) {
