@@ -1,4 +1,4 @@
-/// Attention with an online softmax: the S x S matrix of weights is never stored.
+/// Attention with an online softmax, for GPUs: the S x S matrix of weights is never stored.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <sycl/sycl.hpp>
 
 #include "attention_exp2.hpp"
+#include "attention_local.hpp"
 #include "attention_shape.hpp"
 #include "tile.hpp"
 
@@ -23,19 +24,12 @@ namespace nullscope::kernels {
 ///
 /// The offset of a row is the maximum of its first block, and changes only if later scores exceed it by 2^20: a row's
 /// exponentials then stay far from overflow, and there is nothing to correct in nearly all blocks.
-///
-/// Ladder on a CPU with AVX-512 (12 heads of 64, S = 1024, time relative to the first in the same run):
-///   a new maximum and a correction in every block, exp by constants: 1; with sums kept in lanes: 1.0
-///   scores of all panels of the group first, so that a panel of keys stays in cache: 1.05 (scores then do not)
-///   blocks of 128, 256, 512 keys: 1.05, 1, 1.0
-///   offsets that rarely change, powers of two whose numbers are arguments, as here: 0.92
 template <class In, class T, class Shape>
 struct attention_forward {
   static constexpr const char* source = "attention_forward.hpp";
   static constexpr int dimensions = 1;
-  static constexpr bool one_work_item = Shape::work_items == 1;
-  using lanes = pack<T, Shape::width>;
-  using tile = lanes[Shape::rows][Shape::packs];
+  static_assert(Shape::width == 1);
+  using tile = pack<T, 1>[Shape::rows][Shape::packs];
   static constexpr T infinity = std::numeric_limits<T>::infinity();
   static constexpr T lowest = T(-1e38);  // any score that is no -inf exceeds it; -inf less it is -inf still
 
@@ -58,42 +52,48 @@ struct attention_forward {
     const std::int64_t batch = matrix / q.extent[1], head = matrix % q.extent[1];
     const attention_local<T, Shape> memory(local, panels, q.extent[3], out.extent[3]);
 
-    begin(memory, batch, head, row0, lane, worker);
-    memory.forget(id);
-    barrier<one_work_item>(item);
     const std::int64_t last_row = std::min(row0 + panels * Shape::rows, q.extent[2]) - 1;
+    // Panels with queries, as many for each worker, as there are barriers on its way.
+    constexpr std::int64_t rows_of_workers = Shape::workers * Shape::rows;
+    const std::int64_t used = ((last_row - row0) / rows_of_workers + 1) * Shape::workers;
+
+    for (std::int64_t panel = worker; panel < used; panel += Shape::workers) {
+      begin(memory, panel, batch, head, row0, lane);
+    }
+    memory.forget(id);
+    barrier<false>(item);
     const std::int64_t visible = visibility.keys_of(batch, last_row, keys);
     for (std::int64_t key0 = 0; key0 < visible; key0 += Shape::key_block) {
       const key_range block{matrix, batch, row0, key0, std::min<std::int64_t>(Shape::key_block, visible - key0)};
       const int turn = static_cast<int>(key0 / Shape::key_block % 2);
-      barrier<one_work_item>(item);
-      for (std::int64_t panel = worker; panel < panels; panel += Shape::workers) {
+      barrier<false>(item);
+      for (std::int64_t panel = worker; panel < used; panel += Shape::workers) {
         const std::int64_t first = panel * Shape::rows;
         const int count = seen_by(block, first + Shape::rows - 1);
         T* scores = memory.scores + worker * Shape::rows * Shape::score_stride;
         multiply_keys(memory.query_panel(panel), block, count, scores, lane);
-        barrier<one_work_item>(item);
+        barrier<false>(item);
         bool is_calm = false;
         if (key0 > 0) {
           // All take the same way, as there are barriers on it.
           is_calm = memory.all_agree(item, exponentiate(memory, first, scores, block, turn, lane));
           if (!is_calm) {
             multiply_keys(memory.query_panel(panel), block, count, scores, lane);
-            barrier<one_work_item>(item);
+            barrier<false>(item);
           }
         }
         if (!is_calm) {
           raise_offsets(item, memory, first, scores, block, turn, lane);
           exponentiate(memory, first, scores, block, turn, lane);
         }
-        barrier<one_work_item>(item);
+        barrier<false>(item);
         memory.forget(id);
         multiply_values(memory, panel, block, count, scores, lane);
-        barrier<one_work_item>(item);
+        barrier<false>(item);
       }
     }
     const int turn = static_cast<int>((visible + Shape::key_block - 1) / Shape::key_block % 2);
-    for (std::int64_t panel = worker; panel < panels; panel += Shape::workers) {
+    for (std::int64_t panel = worker; panel < used; panel += Shape::workers) {
       for (int i = 0; i < Shape::rows; ++i) finish(memory, panel * Shape::rows + i, turn, batch, head, row0, lane);
     }
   }
@@ -111,23 +111,19 @@ struct attention_forward {
   }
 
   /// Queries, transposed, into local memory; no offset and no sum yet.
-  void begin(const attention_local<T, Shape>& memory, std::int64_t batch, std::int64_t head, std::int64_t row0,
-             int lane, int worker) const {
-    const std::int64_t dk = q.extent[3];
-    for (std::int64_t panel = worker; panel < panels; panel += Shape::workers) {
-      T* queries = memory.query_panel(panel);
-      for (int i = 0; i < Shape::rows; ++i) {
-        const std::int64_t r = panel * Shape::rows + i;
-        const bool is_inside = row0 + r < q.extent[2];
-        for (std::int64_t k = lane; k < dk; k += Shape::lanes) {
-          queries[k * Shape::rows + i] = is_inside ? static_cast<T>(q(batch, head, row0 + r, k)) : T(0);
-        }
-        store(memory.sum + memory.place(0, r, lane), lanes(T(0)));
-        store(memory.squares + memory.place(0, r, lane), lanes(T(0)));
-        if (lane == 0) memory.offset[r] = lowest;
-        T* out_row = memory.out_panel(panel) + i * memory.out_stride;
-        for (std::int64_t c = lane; c < memory.out_stride; c += Shape::lanes) out_row[c] = T(0);
+  void begin(const attention_local<T, Shape>& memory, std::int64_t panel, std::int64_t batch, std::int64_t head,
+             std::int64_t row0, int lane) const {
+    T* queries = memory.query_panel(panel);
+    for (int i = 0; i < Shape::rows; ++i) {
+      const std::int64_t r = panel * Shape::rows + i;
+      const bool is_inside = row0 + r < q.extent[2];
+      for (std::int64_t k = lane; k < q.extent[3]; k += Shape::lanes) {
+        queries[k * Shape::rows + i] = is_inside ? static_cast<T>(q(batch, head, row0 + r, k)) : T(0);
       }
+      memory.sum[memory.place(0, r, lane)] = memory.squares[memory.place(0, r, lane)] = T(0);
+      if (lane == 0) memory.offset[r] = lowest;
+      T* out_row = memory.out_panel(panel) + i * memory.out_stride;
+      for (std::int64_t c = lane; c < memory.out_stride; c += Shape::lanes) out_row[c] = T(0);
     }
   }
 
@@ -140,23 +136,17 @@ struct attention_forward {
     for (int column = 0; column < count; column += Shape::columns, key_panel += dk * Shape::columns) {
       tile sum;
       clear_tile(sum);
-      multiply_tile<1, Shape::rows, Shape::columns, Shape::pack_distance>(queries, key_panel + lane * Shape::width,
+      multiply_tile<1, Shape::rows, Shape::columns, Shape::pack_distance>(queries, key_panel + lane,
                                                                           static_cast<int>(dk), sum);
-      store_tile<Shape::pack_distance>(scores + column + lane * Shape::width, Shape::score_stride, sum);
+      store_tile<Shape::pack_distance>(scores + column + lane, Shape::score_stride, sum);
     }
   }
 
   /// Of the first `seen` scores of a row, with the scale, those of this lane.
   T largest_score(const T* row, int seen, int lane) const {
-    lanes largest_so_far(-infinity);
-    int c = lane * Shape::width;
-    for (; c + Shape::width <= seen; c += Shape::pack_distance) {
-      largest_so_far = max(lanes(scale) * load<Shape::width>(row + c), largest_so_far);
-    }
-    for (int l = 0; l < Shape::width && c + l < seen; ++l) {
-      largest_so_far = max(lanes(scale * row[c + l]), largest_so_far);
-    }
-    return largest(largest_so_far);
+    T largest_so_far = -infinity;
+    for (int c = lane; c < seen; c += Shape::lanes) largest_so_far = sycl::fmax(scale * row[c], largest_so_far);
+    return largest_so_far;
   }
 
   /// The offset of each row of the panel becomes its largest score so far; sums and out follow.
@@ -166,7 +156,7 @@ struct attention_forward {
       memory.partial[(first + i) * Shape::lanes + lane] =
           largest_score(scores + i * Shape::score_stride, seen_by(block, first + i), lane);
     }
-    barrier<one_work_item>(item);
+    barrier<false>(item);
     T after[Shape::rows];
     for (int i = 0; i < Shape::rows; ++i) {
       const std::int64_t r = first + i;
@@ -176,17 +166,14 @@ struct attention_forward {
         after[i] = sycl::fmax(after[i], memory.partial[r * Shape::lanes + l]);
       }
       const T correction = after[i] == before ? T(1) : sycl::exp((before - after[i]) / T(score_exponential<T>::units));
-      T *sum = memory.sum + memory.place(turn, r, lane), *squares = memory.squares + memory.place(turn, r, lane);
-      store(sum, lanes(correction) * load<Shape::width>(sum));
-      store(squares, lanes(correction * correction) * load<Shape::width>(squares));
+      memory.sum[memory.place(turn, r, lane)] *= correction;
+      memory.squares[memory.place(turn, r, lane)] *= correction * correction;
       T* out_row = memory.out_panel(0) + r * memory.out_stride;
-      for (std::int64_t c = lane * Shape::width; c < memory.out_stride; c += Shape::pack_distance) {
-        store(out_row + c, lanes(correction) * load<Shape::width>(out_row + c));
-      }
+      for (std::int64_t c = lane; c < memory.out_stride; c += Shape::lanes) out_row[c] *= correction;
     }
-    barrier<one_work_item>(item);  // no lane needs the old offsets any more
+    barrier<false>(item);  // no lane needs the old offsets any more
     for (int i = 0; i < Shape::rows; ++i) memory.offset[first + i] = after[i];
-    barrier<one_work_item>(item);
+    barrier<false>(item);
   }
 
   /// scores -> exponentials of scale scores - offset, 0 where not visible; the sums with them go to the other turn.
@@ -195,35 +182,24 @@ struct attention_forward {
                     int turn, int lane) const {
     const int count = seen_by(block, first + Shape::rows - 1);
     const score_exponential<T> power = exponential;
-    lanes excess(-infinity);
+    T excess = -infinity;
     for (int i = 0; i < Shape::rows; ++i) {
       const std::int64_t r = first + i;
       const int seen = seen_by(block, r);
-      const lanes minus_offset(-memory.offset[r]);
       T* row = scores + i * Shape::score_stride;
-      lanes total = load<Shape::width>(memory.sum + memory.place(turn, r, lane));
-      lanes squares = load<Shape::width>(memory.squares + memory.place(turn, r, lane));
-      int c = lane * Shape::width;
-      for (; c + Shape::width <= seen; c += Shape::pack_distance) {
-        const lanes x = fma(lanes(scale), load<Shape::width>(row + c), minus_offset);
-        excess = max(x, excess);
-        const lanes e = power(x);
-        store(row + c, e);
+      T total = memory.sum[memory.place(turn, r, lane)], squares = memory.squares[memory.place(turn, r, lane)];
+      for (int c = lane; c < count; c += Shape::lanes) {
+        const T x = sycl::fma(scale, row[c], -memory.offset[r]);
+        const T e = c < seen ? power(pack<T, 1>(x))[0] : T(0);
+        if (c < seen) excess = sycl::fmax(x, excess);
+        row[c] = e;
         total += e;
-        squares = fma(e, e, squares);
+        squares = sycl::fma(e, e, squares);
       }
-      for (; c < count; c += Shape::pack_distance) {
-        const lanes x = fma(lanes(scale), load<Shape::width>(row + c), minus_offset);
-        const lanes e = first_lanes_of(power(x), seen - c);
-        excess = max(first_lanes_of(x, seen - c), excess);
-        store(row + c, e);
-        total += e;
-        squares = fma(e, e, squares);
-      }
-      store(memory.sum + memory.place(turn ^ 1, r, lane), total);
-      store(memory.squares + memory.place(turn ^ 1, r, lane), squares);
+      memory.sum[memory.place(turn ^ 1, r, lane)] = total;
+      memory.squares[memory.place(turn ^ 1, r, lane)] = squares;
     }
-    return !(largest(excess) > score_exponential<T>::most);
+    return !(excess > score_exponential<T>::most);
   }
 
   /// out (rows, dv) += weights (rows, count) values (count, dv)
@@ -232,11 +208,11 @@ struct attention_forward {
     const std::int64_t stride = memory.out_stride;
     for (std::int64_t column = 0; column < stride; column += Shape::columns) {
       const T* value_panel = value_panels + (block.matrix * stride + column) * keys + block.key0 * Shape::columns;
-      T* to = memory.out_panel(panel) + column + lane * Shape::width;
+      T* to = memory.out_panel(panel) + column + lane;
       tile sum;
       load_tile<Shape::pack_distance>(to, stride, sum);
-      multiply_tile<Shape::score_stride, 1, Shape::columns, Shape::pack_distance>(
-          weights, value_panel + lane * Shape::width, count, sum);
+      multiply_tile<Shape::score_stride, 1, Shape::columns, Shape::pack_distance>(weights, value_panel + lane, count,
+                                                                                  sum);
       store_tile<Shape::pack_distance>(to, stride, sum);
     }
   }
@@ -248,8 +224,8 @@ struct attention_forward {
     if (row >= q.extent[2]) return;
     T total = 0, squares = 0;
     for (int l = 0; l < Shape::lanes; ++l) {
-      total += sum(load<Shape::width>(memory.sum + memory.place(turn, r, l)));
-      squares += sum(load<Shape::width>(memory.squares + memory.place(turn, r, l)));
+      total += memory.sum[memory.place(turn, r, l)];
+      squares += memory.squares[memory.place(turn, r, l)];
     }
     const T factor = total == T(0) ? T(0) : T(1) / total;
     const T* from = memory.out_panel(0) + r * memory.out_stride;

@@ -120,11 +120,15 @@ sycl::event run(sycl::queue& queue, const view<const In, 4>& q, const view<const
 
 template <class In>
 std::int64_t attention_scratchpad_size(const sycl::queue& queue, view<const In, 4> k, view<const In, 4> v) {
+  using number = kernels::number_of<In>;
   if constexpr (std::is_same_v<In, bfloat16>) {
     if (takes_tiles(queue, k, v)) return detail::attention_tiles_scratchpad_size(k, v);
   }
-  return detail::with_attention_shape<kernels::number_of<In>>(
-      queue, [&]<class Shape>() { return scratchpad_bytes<Shape>(k, v); });
+  if (detail::attention_vectors_serve<number>(queue, k.extent[3], v.extent[3])) {
+    return detail::attention_vectors_scratchpad_size(k, v);
+  }
+  return detail::with_forward_shape<number>(queue, k.extent[3], v.extent[3],
+                                            [&]<class Shape>() { return scratchpad_bytes<Shape>(k, v); });
 }
 
 template <class In, class T>
@@ -139,6 +143,9 @@ sycl::event attention(sycl::queue& queue, view<const In, 4> q, view<const In, 4>
     if (takes_tiles(queue, k, v)) {
       return detail::attention_tiles(queue, q, k, v, out, row_results, scratchpad.data(), options, dependencies);
     }
+  }
+  if (detail::attention_vectors_serve<T>(queue, q.extent[3], v.extent[3])) {
+    return detail::attention_vectors(queue, q, k, v, out, row_results, scratchpad.data(), options, dependencies);
   }
   return detail::with_forward_shape<T>(queue, q.extent[3], v.extent[3], [&]<class Shape>() {
     return run<Shape>(queue, q, k, v, out, row_results, scratchpad.data(), options, dependencies);

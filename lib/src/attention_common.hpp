@@ -9,7 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "attention_local.hpp"
 #include "attention_shapes.hpp"
+#include "attention_vectors.hpp"
 #include "checks.hpp"
 #include "pack_panels.hpp"
 #include "scratchpad.hpp"
@@ -72,38 +74,36 @@ inline kernels::attention_visibility visibility_of(const attention_options& opti
   return {options.lengths.data, options.causal, keys - queries};
 }
 
-/// Calls call.operator()<Shape>() with the layout for the queue's device.
+/// Calls call.operator()<Shape>() with the layout of the kernels of weights for the queue's device.
 template <class T, class Call>
-auto with_attention_shape(const sycl::queue& queue, Call call) {
+auto with_weights_shape(const sycl::queue& queue, Call call) {
   if (choose_attention_lanes(queue.get_device()) == attention_lanes::vectors) {
-    return call.template operator()<attention_vectors<T>>();
+    return call.template operator()<attention_weights_vectors<T>>();
   }
   return call.template operator()<attention_work_items>();
 }
 
-/// Local memory that a work-group of the forward kernel needs for `panels` panels of heads of dk and dv.
+/// Local memory that a work-group of the forward kernel of GPUs needs for `panels` panels of heads of dk and dv.
 template <class T, class Shape>
 std::int64_t forward_local_bytes(std::int64_t panels, std::int64_t dk, std::int64_t dv) {
   return kernels::attention_local<T, Shape>::bytes(panels, dk, dv) + static_cast<std::int64_t>(local_alignment);
 }
 
-/// Calls call.operator()<Shape>() with the layout of the forward kernel for heads of dk and dv.
+/// Calls call.operator()<Shape>() with the layout of the forward kernel of GPUs for heads of dk and dv.
 template <class T, class Call>
 auto with_forward_shape(const sycl::queue& queue, std::int64_t dk, std::int64_t dv, Call call) {
   const std::int64_t available = properties(queue.get_device()).local_memory_bytes;
-  switch (choose_attention_lanes(queue.get_device())) {
-    case attention_lanes::vectors: return call.template operator()<attention_vectors<T>>();
-    case attention_lanes::one_worker: break;
-    default:
-      if (forward_local_bytes<T, attention_work_items>(attention_work_items::workers, dk, dv) > available) break;
-      return call.template operator()<attention_work_items>();
+  if (choose_attention_lanes(queue.get_device()) == attention_lanes::one_worker ||
+      forward_local_bytes<T, attention_work_items>(attention_work_items::workers, dk, dv) > available) {
+    return call.template operator()<attention_one_worker>();
   }
-  return call.template operator()<attention_one_worker>();
+  return call.template operator()<attention_work_items>();
 }
 
-/// Throws unsupported_device if a work-group of the forward kernel cannot hold heads of dk and dv.
+/// Throws unsupported_device if no forward kernel can hold heads of dk and dv.
 template <class T>
 void check_local_memory(std::string_view function, const sycl::queue& queue, std::int64_t dk, std::int64_t dv) {
+  if (attention_vectors_serve<T>(queue, dk, dv)) return;
   const std::int64_t needed = with_forward_shape<T>(
       queue, dk, dv, [&]<class Shape>() { return forward_local_bytes<T, Shape>(Shape::workers, dk, dv); });
   const device_properties& device = properties(queue.get_device());

@@ -26,7 +26,7 @@ bool attention_may_take_tiles();
 
 // Template arguments: lanes of a pack, rows and packs of a tile, lanes and workers of a work-group, block of keys.
 template <class T>
-using attention_vectors = kernels::attention_tile_shape<64 / sizeof(T), 12, 2, 1, 1, 256>;
+using attention_weights_vectors = kernels::attention_tile_shape<64 / sizeof(T), 12, 2, 1, 1, 256>;
 // 192 keys are whole tiles of columns and, for the gradients of the keys, whole tiles of rows.
 template <class T>
 using attention_backward_vectors = kernels::attention_tile_shape<64 / sizeof(T), 12, 2, 1, 1, 192>;

@@ -108,8 +108,8 @@ sycl::event attention_weights(sycl::queue& queue, std::type_identity_t<view<cons
 
 template <class In>
 std::int64_t attention_received_scratchpad_size(const sycl::queue& queue, view<const In, 4> q, view<const In, 4> k) {
-  return detail::with_attention_shape<kernels::number_of<In>>(
-      queue, [&]<class Shape>() { return received_bytes<Shape>(q, k); });
+  return detail::with_weights_shape<kernels::number_of<In>>(queue,
+                                                            [&]<class Shape>() { return received_bytes<Shape>(q, k); });
 }
 
 template <class In, class T>
@@ -127,7 +127,7 @@ sycl::event attention_received(sycl::queue& queue, view<const In, 4> q, view<con
   detail::check_lengths(name, options, q);
   check::scratchpad(name, scratchpad, attention_received_scratchpad_size<In>(queue, q, k));
   if (received.empty()) return join(queue, dependencies);
-  return detail::with_attention_shape<T>(queue, [&]<class Shape>() {
+  return detail::with_weights_shape<T>(queue, [&]<class Shape>() {
     return receive<Shape>(queue, q, k, log_sum_exp, received, scratchpad.data(), options, dependencies);
   });
 }
