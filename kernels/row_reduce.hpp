@@ -39,7 +39,9 @@ Pack merge_totals(Pack a, Pack b) {
 ///
 /// From main memory this is what a core can read: 13 GB/s, where a copy moves 17, as stores past the caches do not wait
 /// with the loads for the same few lines. Two, four or eight rows, once or twice as far ahead, 2 to 4096 work-groups,
-/// huge pages: all within 0.02; fetched into the first cache 0.04 less, not fetched 0.1 less.
+/// huge pages: all within 0.02; fetched into the first cache 0.04 less, not fetched 0.1 less. Native loops that only
+/// read, 1 to 8 streams, near each other or far apart, with and without fetching, in small and huge pages: 0.68 to
+/// 0.81.
 template <class T, reduction Kind, int W, int Items>
 struct row_reduce {
   static constexpr const char* source = "row_reduce.hpp";

@@ -6,8 +6,8 @@
 ///   out  (batch, heads, queries, dv)
 ///
 /// dk and dv are independent, from 1 to 512; any strides (k and v may have batch or head stride 0). Memory beside the
-/// operands: a copy of k and v in the scratchpad, O(keys (dk + dv)) a head. Cost 2 queries keys (dk + dv) operations a
-/// head.
+/// operands: at most a copy of k and v in the scratchpad, O(keys (dk + dv)) a head; on a CPU none for float and double
+/// whose last stride is 1. Cost 2 queries keys (dk + dv) operations a head.
 ///
 /// Float, double, or bfloat16 q, k, v with float sums and results. On a CPU with AMX, bfloat16 takes the matrix engine:
 /// the weights are then rounded to bfloat16 before they meet v, as usual in that precision. A query that sees no key
