@@ -11,6 +11,7 @@
 #include "attention_shape.hpp"
 #include "pack_math.hpp"
 #include "tile.hpp"
+#include "work_group.hpp"
 
 namespace nullscope::kernels {
 

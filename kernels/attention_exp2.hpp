@@ -7,28 +7,33 @@ namespace nullscope::kernels {
 
 /// What exp2_of_score computes with. Kernels get it as an argument: the CPU's compiler then keeps the numbers in
 /// registers along a loop, where it would load constants, by way of their 64-bit address, again at every use.
+template <int Degree>
 struct exp2_numbers {
+  float c[Degree + 1];  // 2^r = c[0] + r (c[1] + r (c[2] + ...)) for |r| <= 1/2
   float lowest = -127.f;
   float shift = 0x1.8p23f + 127;  // the low bits of x + shift are the exponent of 2^n; of n = -127 it is that of 0
-  /// 2^r = 1 + r (c1 + r (c2 + ...)) for |r| <= 1/2, relative error 9e-8.
-  float c0 = 1.f, c1 = 0.6931469776f, c2 = 0.24022242085f, c3 = 0.055507337444f, c4 = 0.0096715126657f,
-        c5 = 0.0013264726841f;
 };
 
-/// 2^x for x < 127 (or NaN) in float, within 2 units in the last place, and 0 below -126.5. Three operations fewer than
-/// exp_of_nonpositive: r = x - n is exact in one step, and results that would be subnormal are not kept.
-template <int W>
-pack<float, W> exp2_of_score(const exp2_numbers& numbers, pack<float, W> x) {
+/// Relative error 9e-8.
+inline constexpr exp2_numbers<5> exp2_for_float{
+    {1.f, 0.6931469776f, 0.24022242085f, 0.055507337444f, 0.0096715126657f, 0.0013264726841f}};
+/// Relative error 3e-6, for weights that are rounded to bfloat16 afterwards, by up to 4e-3.
+inline constexpr exp2_numbers<4> exp2_for_bfloat16{
+    {1.f, 0.69312417507f, 0.24024099112f, 0.05590642616f, 0.009582852945f}};
+
+/// 2^x for x < 127 (or NaN) in float, within 2 units in the last place (with exp2_for_float), and 0 below -126.5. Three
+/// operations fewer than exp_of_nonpositive: r = x - n is exact in one step, and results that would be subnormal are
+/// not kept.
+template <int Degree, int W>
+pack<float, W> exp2_of_score(const exp2_numbers<Degree>& numbers, pack<float, W> x) {
   using number = pack<float, W>;
   using integers = detail::lanes_t<std::int32_t, W>;
   x = max(number(numbers.lowest), x);
   const number shifted = x + number(numbers.shift);
   const number r = x - (shifted - number(numbers.shift));
-  number p = fma(number(numbers.c5), r, number(numbers.c4));
-  p = fma(p, r, number(numbers.c3));
-  p = fma(p, r, number(numbers.c2));
-  p = fma(p, r, number(numbers.c1));
-  p = fma(p, r, number(numbers.c0));
+  number p = number(numbers.c[Degree]);
+#pragma unroll
+  for (int i = Degree - 1; i >= 0; --i) p = fma(p, r, number(numbers.c[i]));
   return p * detail::exponent_from<float, W>(std::bit_cast<integers>(shifted.lanes));
 }
 
@@ -57,7 +62,7 @@ template <>
 struct score_exponential<float> {
   static constexpr double units = 1.4426950408889634;
   static constexpr float most = 20;
-  exp2_numbers numbers = {};
+  exp2_numbers<5> numbers = exp2_for_float;
 
   template <int W>
   pack<float, W> operator()(pack<float, W> x) const {

@@ -57,7 +57,7 @@ struct attention_joint_matrix {
   std::int64_t keys;
   float scale;  // with log2(e)
   std::int64_t query_blocks;
-  exp2_numbers exp2 = {};
+  exp2_numbers<4> exp2 = exp2_for_bfloat16;
   word_numbers word = {};
   int one = 1;  // see multiply_by_keys_that_stay
 
@@ -216,7 +216,7 @@ struct attention_joint_matrix {
   template <bool IsMasked>
   [[gnu::always_inline]] float exponentiate(const memory& m, const query_block& block, int part,
                                             std::int64_t lane) const {
-    const exp2_numbers numbers = exp2;
+    const exp2_numbers<4> numbers = exp2;
     const word_numbers numbers_of_word = word;
     float excess = -infinity;
     auto* words = reinterpret_cast<std::uint32_t*>(m.weights_of(block.step, part / 2)) + part % 2 * M * K / 2;

@@ -60,10 +60,10 @@ struct tile_operand {
   std::int64_t step_units() const { return (steps + unit_steps - 1) / unit_steps; }
 };
 
-/// Packs a (tiles M x K) and b (tiles K x N) in one launch, a work-group a unit, first those of a. W = 16: one
-/// work-item, which moves whole tiles in vector registers where it can. W = 1: the work-items share the elements of a
-/// tile.
-template <int M, int N, int K, bool PackedB, int W>
+/// Packs a (tiles of OuterA x K) and b (tiles of OuterB x K) in one launch, a work-group a unit, first those of a.
+/// W = 16: one work-item, which moves whole tiles in vector registers where it can. W = 1: the work-items share the
+/// elements of a tile.
+template <int OuterA, tile_order OrderA, int OuterB, tile_order OrderB, int K, int W>
 struct pack_tiles {
   static constexpr const char* source = "pack_tiles.hpp";
   static constexpr int dimensions = 1;
@@ -73,9 +73,9 @@ struct pack_tiles {
   void operator()(sycl::nd_item<1> item, std::byte*) const {
     const std::int64_t unit = static_cast<std::int64_t>(item.get_group(0));
     if (unit < a.units()) {
-      pack_unit<M, tile_order::outer_k>(item, a, unit);
+      pack_unit<OuterA, OrderA>(item, a, unit);
     } else {
-      pack_unit<N, PackedB ? tile_order::pairs : tile_order::k_outer>(item, b, unit - a.units());
+      pack_unit<OuterB, OrderB>(item, b, unit - a.units());
     }
   }
 

@@ -48,22 +48,32 @@ std::int64_t packed_elements(std::int64_t outer, std::int64_t k) {
   return detail::packed_elements(outer, k, tile_n, tile_k);
 }
 
-/// x (batch, heads, outer, k) into tiles, one launch if batch and heads make one dimension.
-std::vector<sycl::event> pack(sycl::queue& queue, const view<const bfloat16, 4>& x, bool alternates, bfloat16* to,
+/// Batch entry number `batch` of x (batch, heads, outer, k), or all entries as one dimension with the heads.
+kernels::tile_operand operand_of(const view<const bfloat16, 4>& x, std::int64_t batch, std::int64_t matrices,
+                                 bfloat16* to) {
+  kernels::tile_operand result = tile_operand_of(
+      {x.data + batch * x.stride[0], {matrices, x.extent[2], x.extent[3]}, {x.stride[1], x.stride[2], x.stride[3]}},
+      tile_n, tile_k);
+  result.to = to + batch * x.extent[1] * packed_elements(x.extent[2], x.extent[3]);
+  return result;
+}
+
+/// k and v^T (batch, heads, outer, k) into tiles; one launch if batch and heads make one dimension in both.
+std::vector<sycl::event> pack(sycl::queue& queue, const view<const bfloat16, 4>& k, bfloat16* packed_k,
+                              const view<const bfloat16, 4>& v, bfloat16* packed_v,
                               const std::vector<sycl::event>& dependencies) {
-  const bool at_once = x.extent[0] == 1 || x.stride[0] == x.extent[1] * x.stride[1];
-  const std::int64_t calls = at_once ? 1 : x.extent[0], count = at_once ? x.extent[0] * x.extent[1] : x.extent[1];
+  const auto is_one_dimension = [](const view<const bfloat16, 4>& x) {
+    return x.extent[0] == 1 || x.stride[0] == x.extent[1] * x.stride[1];
+  };
+  const bool at_once = is_one_dimension(k) && is_one_dimension(v);
+  const std::int64_t calls = at_once ? 1 : k.extent[0], matrices = at_once ? k.extent[0] * k.extent[1] : k.extent[1];
   std::vector<sycl::event> packed;
   for (std::int64_t batch = 0; batch < calls; ++batch) {
-    kernels::pack_tiles<tile_m, tile_n, tile_k, true, 16> work{};
-    work.b = tile_operand_of(
-        {x.data + batch * x.stride[0], {count, x.extent[2], x.extent[3]}, {x.stride[1], x.stride[2], x.stride[3]}},
-        tile_n, tile_k);
-    work.b.to = to + batch * count * packed_elements(x.extent[2], x.extent[3]);
-    work.b.alternates = alternates;
-    work.a = work.b;
-    work.a.from.extent[0] = 0;  // no left factor
-    packed.push_back(launch(queue, groups_of(work.b.units(), 1), 0, work, dependencies));
+    constexpr auto order = kernels::tile_order::pairs;
+    kernels::pack_tiles<tile_n, order, tile_n, order, tile_k, 16> work{operand_of(k, batch, matrices, packed_k),
+                                                                       operand_of(v, batch, matrices, packed_v)};
+    work.a.alternates = true;
+    packed.push_back(launch(queue, groups_of(work.a.units() + work.b.units(), 1), 0, work, dependencies));
   }
   return packed;
 }
@@ -94,9 +104,7 @@ sycl::event attention_tiles(sycl::queue& queue, const view<const bfloat16, 4>& q
   bfloat16* packed_v = parts.take<bfloat16>(matrices * packed_elements(v.extent[3], v.extent[2]));
   std::vector<sycl::event> packed = dependencies;
   if (k.extent[2] > 0) {
-    packed = pack(queue, k, true, packed_k, dependencies);
-    const std::vector<sycl::event> packed_values = pack(queue, transposed(v), false, packed_v, dependencies);
-    packed.insert(packed.end(), packed_values.begin(), packed_values.end());
+    packed = pack(queue, k, packed_k, transposed(v), packed_v, dependencies);
   }
   const auto run = [&]<int Panels, bool KeysStay>() {
     using work_t = kernel<Panels, KeysStay>;

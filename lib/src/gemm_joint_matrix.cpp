@@ -53,6 +53,10 @@ std::int64_t packed_elements(const kernels::tile_operand& x, std::int64_t tile_o
 
 #ifdef SYCL_EXT_ONEAPI_MATRIX
 
+template <int M, int N, int K, bool PackedB, int W>
+using packing = kernels::pack_tiles<M, kernels::tile_order::outer_k, N,
+                                    PackedB ? kernels::tile_order::pairs : kernels::tile_order::k_outer, K, W>;
+
 template <int M, int N, int K, int SubGroup, bool PackedB>
 sycl::event run(sycl::queue& queue, const gemm_joint_matrix_plan& plan, float alpha, view<const bfloat16, 3> a,
                 view<const bfloat16, 3> b, float beta, view<float, 3> c, std::span<std::byte> scratchpad,
@@ -63,9 +67,8 @@ sycl::event run(sycl::queue& queue, const gemm_joint_matrix_plan& plan, float al
   packed_b.to = parts.take<bfloat16>(packed_b.from.extent[0] * packed_elements(packed_b, N, K));
   const sycl::nd_range<1> units = groups_of(packed_a.units() + packed_b.units(), plan.pack_items);
   const sycl::event is_packed =
-      plan.pack_items == 1
-          ? launch(queue, units, 0, kernels::pack_tiles<M, N, K, PackedB, 16>{packed_a, packed_b}, dependencies)
-          : launch(queue, units, 0, kernels::pack_tiles<M, N, K, PackedB, 1>{packed_a, packed_b}, dependencies);
+      plan.pack_items == 1 ? launch(queue, units, 0, packing<M, N, K, PackedB, 16>{packed_a, packed_b}, dependencies)
+                           : launch(queue, units, 0, packing<M, N, K, PackedB, 1>{packed_a, packed_b}, dependencies);
 
   // GPUs want tiles of c aligned when they store them; AMX does not care.
   constexpr std::int64_t row_floats = 16;
