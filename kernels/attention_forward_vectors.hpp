@@ -30,8 +30,9 @@ namespace nullscope::kernels {
 /// Ladder with AVX-512 (12 heads of 64, S = 1024 on 2 cores, time relative to the first in the same run):
 ///   lanes are keys, k and v copied into panels, tiles of 12 x 2 packs, as attention_forward does for GPUs: 1
 ///   the same without transposing element by element, panels without queries, and sums that nobody asked for: 0.95
-///   lanes are queries, tiles of 8 x 2 packs: 0.94; of 8 x 3: 0.91 (at S = 2048 0.88)
-///   any strides in the products: 0.97, as there are too many addresses for the registers
+///   lanes are queries, with any strides: 1.0, as there are too many addresses for the registers
+///   numbers of a row of k and v are neighbours; tiles of 8 x 2 packs: 0.94; of 8 x 3: 0.91
+///   first offsets from the first tile instead of the first block: 0.9; no packs without queries at the end: 0.87
 ///   blocks of 96, 128, 192 keys, 2 or 4 panels: all within 0.02
 template <class In, class T, int W, int KeyBlock>
 struct attention_forward_vectors {
@@ -79,7 +80,7 @@ struct attention_forward_vectors {
         // The last panel of a head computes packs with queries alone.
         const std::int64_t rows_left = row_end - mine.row;
         if (rows_left > 2 * W) {
-          meet<3>(mine, key0);
+          meet<packs>(mine, key0);
         } else if (rows_left > W) {
           meet<2>(mine, key0);
         } else {
