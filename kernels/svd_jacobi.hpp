@@ -9,23 +9,9 @@
 
 #include "pack.hpp"
 #include "svd_group.hpp"
+#include "svd_jacobi_layout.hpp"
 
 namespace nullscope::kernels {
-
-/// Shapes, and where things lie in a matrix's memory, in numbers. m >= n: the caller transposes.
-struct svd_jacobi_layout {
-  std::int64_t m, n;
-  std::int64_t u_columns;  ///< 0: values only; n or m
-  std::int64_t width;      ///< rows are padded to a multiple of this
-
-  constexpr std::int64_t padded(std::int64_t x) const { return (x + width - 1) / width * width; }
-  constexpr std::int64_t columns() const { return u_columns > n ? u_columns : n; }
-  constexpr std::int64_t v() const { return columns() * padded(m); }  // after the columns of a, which become u
-  constexpr std::int64_t values() const { return v() + (u_columns > 0 ? n * padded(n) : 0); }
-  constexpr std::int64_t coefficients() const { return values() + padded(columns()); }
-  constexpr std::int64_t row_sums() const { return coefficients() + padded(columns()); }
-  constexpr std::int64_t size() const { return row_sums() + padded(m); }
-};
 
 /// Range: work-groups of svd_group if W is 1, of one work-item otherwise; work-group g takes matrices g, g + groups,
 /// ... Local memory: what svd_group takes, then the matrix, if `scratch` is null.
