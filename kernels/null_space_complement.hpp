@@ -56,18 +56,13 @@ struct complement_of_columns {
     for (std::int64_t j = 0; j < k; ++j) {
       const T pivot = rows[j * stride + j], d = pivot < 0 ? T(-1) : T(1);
       for (std::int64_t i = j + 1 + id; i < k; i += size) factor[i] = rows[i * stride + j] / (pivot + d);
-      sync();
-      if (id == 0) {
-        sign[j] = d;
-        rows[j * stride + j] = pivot + d;
-      }
+      if (id == 0) sign[j] = d;
       sync();
       for (std::int64_t i = j + 1; i < k; ++i) subtract(i, j, j + 1, factor[i]);
       sync();
     }
     for (std::int64_t j = k - 1; j >= 0; --j) {  // back substitution, by rows of the unknown
-      const T inverse = 1 / rows[j * stride + j];
-      sync();
+      const T inverse = 1 / (rows[j * stride + j] + sign[j]);
       for (std::int64_t i = id; i < j; i += size) factor[i] = rows[i * stride + j];
       for (std::int64_t c = first + id; c < stride; c += size) rows[j * stride + c] *= inverse;
       sync();
