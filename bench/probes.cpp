@@ -14,12 +14,9 @@
 namespace nullscope::bench {
 namespace {
 
-constexpr int chains = 16;
-
 bool is_cpu(const sycl::queue& queue) { return properties(queue.get_device()).kind == device_kind::cpu; }
 
-template <class T>
-constexpr int cpu_width = 64 / static_cast<int>(sizeof(T));  // lanes of the widest vector
+constexpr int line_floats = 16;  // a cache line, which a copy writes whole
 
 template <class T>
 double largest_error(const std::vector<T>& got, double expected) {
@@ -66,11 +63,14 @@ double typical_seconds(const std::function<void()>& call, double seconds) {
 }
 
 template <class T>
-fma_probe<T>::fma_probe(const sycl::queue& queue, std::int64_t rounds)
-    : queue_(queue), rounds_(rounds), wide_(is_cpu(queue)) {
-  const std::int64_t units = properties(queue.get_device()).compute_units;
-  group_ = wide_ ? 1 : 256;
-  items_ = wide_ ? units : units * 16 * group_;  // a hardware thread each, or enough waves to hide all latencies
+fma_probe<T>::fma_probe(const sycl::queue& queue, std::int64_t rounds) : queue_(queue), rounds_(rounds) {
+  const device_properties& device = properties(queue.get_device());
+  const bool is_cpu = device.kind == device_kind::cpu;
+  constexpr std::int64_t bytes = sizeof(T);
+  lanes_ = !is_cpu ? 1 : device.vector_bytes >= 64 ? 64 / bytes : 32 / bytes;
+  chains_ = is_cpu && device.vector_bytes < 64 ? 12 : 16;
+  group_ = is_cpu ? 1 : 256;
+  items_ = device.compute_units * (is_cpu ? 1 : 16 * group_);  // a hardware thread each, or waves to hide all latencies
   out_ = tensor<T>(queue_, {items_});
 }
 
@@ -78,22 +78,27 @@ template <class T>
 void fma_probe<T>::call() {
   const auto range = groups_of(items_ / group_, group_);
   const T factor = static_cast<T>(0.5), addend = 1;  // every chain tends to 2, and no step can be left out
-  if (wide_) {
-    launch(queue_, range, 0, kernels::peak_fma<T, cpu_width<T>, chains>{out_.data(), rounds_, factor, addend}).wait();
+  const auto run = [&]<int Lanes, int Chains>() {
+    launch(queue_, range, 0, kernels::peak_fma<T, Lanes, Chains>{out_.data(), rounds_, factor, addend}).wait();
+  };
+  constexpr int bytes = sizeof(T);
+  if (lanes_ == 1) {
+    run.template operator()<1, 16>();
+  } else if (lanes_ * bytes == 64) {
+    run.template operator()<64 / bytes, 16>();
   } else {
-    launch(queue_, range, 0, kernels::peak_fma<T, 1, chains>{out_.data(), rounds_, factor, addend}).wait();
+    run.template operator()<32 / bytes, 12>();
   }
 }
 
 template <class T>
 double fma_probe<T>::flops() const {
-  const std::int64_t lanes = wide_ ? cpu_width<T> : 1;
-  return 2.0 * chains * static_cast<double>(lanes * rounds_ * items_);
+  return 2.0 * static_cast<double>(chains_ * lanes_ * rounds_ * items_);
 }
 
 template <class T>
 double fma_probe<T>::error() const {
-  return largest_error(out_.to_host(), 2.0 * chains * (wide_ ? cpu_width<T> : 1));
+  return largest_error(out_.to_host(), 2.0 * static_cast<double>(chains_ * lanes_));
 }
 
 template class fma_probe<float>;
@@ -178,9 +183,9 @@ void copy_probe::call() {
   if (!wide_) {
     launch(queue_, range, 0, kernels::copy<float, 1, false>{x, out, size, block}).wait();
   } else if (streaming_) {
-    launch(queue_, range, 0, kernels::copy<float, cpu_width<float>, true>{x, out, size, block}).wait();
+    launch(queue_, range, 0, kernels::copy<float, line_floats, true>{x, out, size, block}).wait();
   } else {
-    launch(queue_, range, 0, kernels::copy<float, cpu_width<float>, false>{x, out, size, block}).wait();
+    launch(queue_, range, 0, kernels::copy<float, line_floats, false>{x, out, size, block}).wait();
   }
 }
 

@@ -32,7 +32,7 @@ class fma_probe {
  private:
   sycl::queue queue_;
   std::int64_t rounds_, group_, items_;
-  bool wide_;  ///< a work-item computes with packs (CPU), not with single numbers
+  std::int64_t lanes_, chains_;  ///< of a work-item: a vector on a CPU, one number on a GPU; as many as registers hold
   tensor<T> out_;
 };
 

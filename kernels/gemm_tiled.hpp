@@ -31,20 +31,20 @@ struct gemm_shape {
 /// column panels of c; groups are numbered along the batch, then block rows, then block columns.
 ///
 /// For each block of k the group stages its rows of a; then, panel after panel, the columns of b, each used by all row
-/// panels. A work-item that has one tile keeps it in registers along all of k; with more, c takes the sum of each
-/// block.
+/// panels. On GPUs a work-item has one tile, which it keeps in registers along all of k; on CPUs it has more, and c
+/// takes the sum of each block.
 template <class In, class T, class Shape>
 struct gemm_tiled {
   static constexpr const char* source = "gemm_tiled.hpp";
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Shape::work_items == 1;
   using lanes = pack<T, Shape::width>;
+  using tile = lanes[Shape::rows][Shape::packs];
 
   view<const In, 3> a, b;
   view<T, 3> c;
   T alpha, beta;
   std::int64_t block_rows, block_columns;  // numbers of blocks of c in each direction
-  bool one_tile;                           // each work-item has one tile at most
 
   static constexpr std::size_t local_bytes(std::int64_t row_panels) {
     return sizeof(T) * (row_panels * Shape::rows * Shape::a_stride + Shape::depth * Shape::panel_columns);
@@ -74,7 +74,7 @@ struct gemm_tiled {
     const In* b_columns = b.data + matrix * b.stride[0];
     T* c_rows = c.data + matrix * c.stride[0] + row0 * c.stride[1];
 
-    lanes sum[Shape::rows][Shape::packs];
+    tile kept;  // along all of k, by GPUs
     const std::int64_t k_blocks = depth == 0 ? 1 : (depth + Shape::depth - 1) / Shape::depth;
     for (std::int64_t k_block = 0; k_block < k_blocks; ++k_block) {
       const std::int64_t k0 = depth * k_block / k_blocks;
@@ -94,19 +94,31 @@ struct gemm_tiled {
             padded_steps, Shape::panel_columns, b_panel, Shape::panel_columns, lane, row);
         barrier<one_work_item>(item);
         for (int p = row; p < panels; p += Shape::item_rows) {
-          if (!one_tile || k_block == 0) clear(sum);
-          multiply(a_block + p * Shape::rows * Shape::a_stride, b_panel + lane * Shape::width, padded_steps, sum);
-          if (one_tile && k_block + 1 < k_blocks) continue;
+          const T* a_panel = a_block + p * Shape::rows * Shape::a_stride;
           const std::int64_t column = column0 + lane * Shape::width;
-          write(sum, c_rows + p * Shape::rows * c.stride[1] + column * c.stride[2], m - row0 - p * Shape::rows,
-                n - column, one_tile || k_block == 0 ? beta : T(1));
+          const place at{c_rows + p * Shape::rows * c.stride[1] + column * c.stride[2], m - row0 - p * Shape::rows,
+                         n - column};
+          if constexpr (one_work_item) {
+            tile sum;  // ends here, so that it stays in registers, of which AVX2 has 16
+            clear(sum);
+            multiply(a_panel, b_panel, padded_steps, sum);
+            write(sum, at, k_block == 0 ? beta : T(1));
+          } else {
+            if (k_block == 0) clear(kept);
+            multiply(a_panel, b_panel + lane * Shape::width, padded_steps, kept);
+            if (k_block + 1 == k_blocks) write(kept, at, beta);
+          }
         }
       }
     }
   }
 
  private:
-  using tile = lanes[Shape::rows][Shape::packs];
+  /// Where a tile begins in c, and how many rows and columns there are from there on.
+  struct place {
+    T* to;
+    std::int64_t rows, columns;
+  };
 
   static void clear(tile& sum) {
 #pragma unroll
@@ -138,10 +150,11 @@ struct gemm_tiled {
     }
   }
 
-  /// to = alpha sum + scale to, where scale 0 does not read `to`; of the tile, `rows` x `columns` are inside c. Pack p
-  /// of the tile stands p * item_lanes * width columns right of `to`.
-  void write(const tile& sum, T* to, std::int64_t rows, std::int64_t columns, T scale) const {
+  /// c = alpha sum + scale c there, where scale 0 does not read c. Pack p of the tile stands p * item_lanes * width
+  /// columns to the right.
+  void write(const tile& sum, const place& at, T scale) const {
     constexpr int pack_distance = Shape::item_lanes * Shape::width;
+    const auto [to, rows, columns] = at;
     const bool is_whole = rows >= Shape::rows && columns >= (Shape::packs - 1) * pack_distance + Shape::width;
     if (c.stride[2] == 1 && is_whole) {
 #pragma unroll

@@ -12,7 +12,8 @@ namespace nullscope::kernels {
 /// Each work-item runs `Chains` chains x <- x * factor + addend of `rounds` steps, on packs of W lanes, and stores the
 /// sum of all lanes and chains, so that nothing can be left out. 2 * W * Chains * rounds flops a work-item.
 ///
-/// The chains hide the latency: a CPU core with two units of four cycles needs 8; 16 still fit 32 registers.
+/// The chains hide the latency: a CPU core with two units of four cycles needs 8. They must fit the registers: 16 of
+/// AVX-512's 32, 12 of AVX2's 16.
 template <class T, int W, int Chains>
 struct peak_fma {
   static constexpr const char* source = "peak_fma.hpp";

@@ -31,6 +31,8 @@ TEST(properties, are_plausible_and_asked_once) {
     const device_properties& found = properties(device);
     EXPECT_FALSE(found.name.empty());
     EXPECT_FALSE(found.sub_group_sizes.empty());
+    EXPECT_EQ(found.vector_bytes > 0, found.kind == device_kind::cpu);
+    EXPECT_EQ(found.vector_bytes & (found.vector_bytes - 1), 0);
     EXPECT_GT(found.compute_units, 0);
     EXPECT_GT(found.local_memory_bytes, 0);
     EXPECT_LE(found.local_memory_bytes, std::int64_t{1} << 30);  // loops count up to it

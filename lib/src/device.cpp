@@ -56,7 +56,7 @@ std::int64_t signed_bytes(std::uint64_t bytes) {
 }
 
 device_properties ask(const sycl::device& device) {
-  device_properties result;
+  device_properties result{};
   result.name = device.get_info<info::name>();
   result.vendor = device.get_info<info::vendor>();
   result.driver = device.get_info<info::driver_version>();
@@ -67,6 +67,9 @@ device_properties ask(const sycl::device& device) {
   result.bf16_tiles = bf16_tiles(device);
   for (const std::size_t size : device.get_info<info::sub_group_sizes>()) {
     result.sub_group_sizes.push_back(static_cast<std::int64_t>(size));
+  }
+  if (result.kind == device_kind::cpu) {
+    result.vector_bytes = std::int64_t{device.get_info<info::native_vector_width_float>()} * 4;
   }
   result.compute_units = device.get_info<info::max_compute_units>();
   result.max_work_group_size = static_cast<std::int64_t>(device.get_info<info::max_work_group_size>());

@@ -48,19 +48,18 @@ sycl::event launch_shape(sycl::queue& queue, const gemm_call<In, T>& call,
                      device.compute_units);
   }
   const std::int64_t panels = ceil_div(row_panels, plan.row_blocks);
-  const bool one_tile = panels <= Shape::item_rows && plan.column_blocks == column_panels;
   const std::int64_t groups = batch * plan.row_blocks * plan.column_blocks;
   return launch(queue, groups_of(groups, Shape::work_items), kernel::local_bytes(panels),
-                kernel{call.a, call.b, call.c, call.alpha, call.beta, plan.row_blocks, plan.column_blocks, one_tile},
+                kernel{call.a, call.b, call.c, call.alpha, call.beta, plan.row_blocks, plan.column_blocks},
                 dependencies);
 }
 
 }  // namespace
 
 gemm_lanes preferred_gemm_lanes(const sycl::device& device) {
-  if (properties(device).kind != device_kind::cpu) return gemm_lanes::work_items;
-  const auto width = device.get_info<sycl::info::device::native_vector_width_float>();
-  return width >= 16 ? gemm_lanes::vectors_512 : gemm_lanes::vectors_256;
+  const device_properties& found = properties(device);
+  if (found.kind != device_kind::cpu) return gemm_lanes::work_items;
+  return found.vector_bytes >= 64 ? gemm_lanes::vectors_512 : gemm_lanes::vectors_256;
 }
 
 gemm_plan plan_gemm(const gemm_extent& extent, std::int64_t compute_units) {

@@ -40,6 +40,7 @@ nlohmann::ordered_json to_json(std::size_t index, const device_properties& d) {
           {"fp16", d.fp16},
           {"bf16_tiles", tile_texts(d)},
           {"sub_group_sizes", d.sub_group_sizes},
+          {"vector_bytes", d.vector_bytes},
           {"compute_units", d.compute_units},
           {"max_work_group_size", d.max_work_group_size},
           {"local_memory_bytes", d.local_memory_bytes},
@@ -53,6 +54,7 @@ void print_text(std::size_t index, const device_properties& d) {
   line("backend", d.backend);
   line("driver", d.driver);
   line("compute units", fmt::format("{}", d.compute_units));
+  if (d.vector_bytes > 0) line("vectors", fmt::format("{} bits", 8 * d.vector_bytes));
   line("memory", fmt::format("{:.1f} GiB, local {} KiB", static_cast<double>(d.global_memory_bytes) / (1 << 30),
                              d.local_memory_bytes / 1024));
   line("sub-groups", fmt::format("{}", fmt::join(d.sub_group_sizes, ", ")));
