@@ -34,13 +34,14 @@ namespace nullscope::kernels {
 ///   numbers of a row of k and v are neighbours; tiles of 8 x 2 packs: 0.94; of 8 x 3: 0.91
 ///   first offsets from the first tile instead of the first block: 0.9; no packs without queries at the end: 0.87
 ///   blocks of 96, 128, 192 keys, 2 or 4 panels: all within 0.02
-template <class In, class T, int W, int KeyBlock>
+/// With AVX2's 16 registers of 32 bytes: tiles of 8 x 3 packs of 64 bytes, nearly all of them in memory: 1; of 4 x 3
+/// packs of 32 bytes, whose sums, one row and one number just fit: 0.4.
+template <class In, class T, class Shape>
 struct attention_forward_vectors {
   static constexpr const char* source = "attention_forward_vectors.hpp";
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = true;
-  static constexpr int packs = 3, rows = 8, width = packs * W;  // of a tile: rows of keys or of columns of v
-  static_assert(KeyBlock % rows == 0);
+  static constexpr int W = Shape::width, packs = Shape::packs, rows = Shape::rows, width = Shape::queries;
   using lanes = pack<T, W>;
   using panel = attention_panel<T, W, width>;
   template <int Packs>
@@ -58,7 +59,7 @@ struct attention_forward_vectors {
   score_exponential<T> exponential = {};
 
   static std::int64_t local_bytes(std::int64_t panels, std::int64_t dk, std::int64_t dv) {
-    return static_cast<std::int64_t>(sizeof(T)) * (KeyBlock + panels * panel::rows(dk, dv)) * width;
+    return static_cast<std::int64_t>(sizeof(T)) * (Shape::key_block + panels * panel::rows(dk, dv)) * width;
   }
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
@@ -69,13 +70,13 @@ struct attention_forward_vectors {
     const auto for_each_panel = [&](auto work) {
       T* memory = reinterpret_cast<T*>(local);
       for (std::int64_t row = row0; row < row_end; row += width) {
-        const std::int64_t place = KeyBlock + (row - row0) / width * panel::rows(q.extent[3], v.extent[3]);
+        const std::int64_t place = Shape::key_block + (row - row0) / width * panel::rows(q.extent[3], v.extent[3]);
         work(panel(memory, memory + place * width, q.extent[3], v.extent[3], batch, head, row));
       }
     };
     for_each_panel([&](const panel& mine) { begin(mine); });
     const std::int64_t visible = visibility.keys_of(batch, row_end - 1, k.extent[2]);
-    for (std::int64_t key0 = 0; key0 < visible; key0 += KeyBlock) {
+    for (std::int64_t key0 = 0; key0 < visible; key0 += Shape::key_block) {
       for_each_panel([&](const panel& mine) {
         // The last panel of a head computes packs with queries alone.
         const std::int64_t rows_left = row_end - mine.row;
@@ -119,7 +120,7 @@ struct attention_forward_vectors {
     const std::int64_t first_sees = visibility.keys_of(mine.batch, mine.row, k.extent[2]) - key0;
     const std::int64_t last_sees = visibility.keys_of(mine.batch, mine.row + Packs * W - 1, k.extent[2]) - key0;
     const key_block block{&k(mine.batch, mine.head, key0, 0), &v(mine.batch, mine.head, key0, 0), key0,
-                          static_cast<int>(std::min<std::int64_t>(last_sees, KeyBlock))};
+                          static_cast<int>(std::min<std::int64_t>(last_sees, Shape::key_block))};
     if (block.count <= 0) return;
     const bool all_see_all = first_sees >= block.count && block.count % rows == 0;
     if (all_see_all && key0 == 0) guess_offsets<Packs>(mine, block);

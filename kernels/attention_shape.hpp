@@ -20,6 +20,15 @@ struct attention_tile_shape {
   static_assert(KeyBlock % columns == 0);
 };
 
+/// A work-item alone, whose lanes are queries: tiles of Rows keys, or columns of values, by Packs packs of W queries,
+/// and blocks of KeyBlock keys.
+template <int W, int Rows, int Packs, int KeyBlock>
+struct attention_query_lanes {
+  static constexpr int width = W, rows = Rows, packs = Packs, key_block = KeyBlock;
+  static constexpr int queries = Packs * W;  // of a panel
+  static_assert(KeyBlock % Rows == 0 && Packs <= 3);
+};
+
 /// Which keys a query sees: the first `length` of its batch entry, and with `causal` none after itself, the last query
 /// being the last key's.
 struct attention_visibility {

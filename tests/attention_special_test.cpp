@@ -25,11 +25,11 @@ class attention_special : public attention_fixture {
     return std::vector<In>(numbers.begin(), numbers.end());
   }
 };
-INSTANTIATE_TEST_SUITE_P(devices, attention_special,
-                         testing::Combine(testing::ValuesIn(devices()),
-                                          testing::Values(detail::attention_lanes::vectors,
-                                                          detail::attention_lanes::work_items,
-                                                          detail::attention_lanes::tiles)));
+INSTANTIATE_TEST_SUITE_P(
+    devices, attention_special,
+    testing::Combine(testing::ValuesIn(devices()),
+                     testing::Values(detail::attention_lanes::vectors_512, detail::attention_lanes::vectors_256,
+                                     detail::attention_lanes::work_items, detail::attention_lanes::tiles)));
 
 TEST_P(attention_special, a_query_that_sees_nothing_gets_zeros) {
   with_operands([&]<class In>() {

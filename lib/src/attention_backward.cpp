@@ -38,10 +38,13 @@ void validate(const sycl::queue& queue, const attention_record<In, T>& forward, 
 /// Calls call.operator()<Shape>() with the layout for the queue's device.
 template <class T, class Call>
 auto with_shape(const sycl::queue& queue, Call call) {
-  if (detail::choose_attention_lanes(queue.get_device()) == detail::attention_lanes::vectors) {
-    return call.template operator()<detail::attention_backward_vectors<T>>();
-  }
-  return call.template operator()<detail::attention_work_items>();
+  return detail::with_vector_bytes(detail::choose_attention_lanes(queue.get_device()), [&]<int Bytes>() {
+    if constexpr (Bytes == 0) {
+      return call.template operator()<detail::attention_work_items>();
+    } else {
+      return call.template operator()<typename detail::attention_vector_shapes<T, Bytes>::backward>();
+    }
+  });
 }
 
 struct extents {

@@ -77,10 +77,13 @@ inline kernels::attention_visibility visibility_of(const attention_options& opti
 /// Calls call.operator()<Shape>() with the layout of the kernels of weights for the queue's device.
 template <class T, class Call>
 auto with_weights_shape(const sycl::queue& queue, Call call) {
-  if (choose_attention_lanes(queue.get_device()) == attention_lanes::vectors) {
-    return call.template operator()<attention_weights_vectors<T>>();
-  }
-  return call.template operator()<attention_work_items>();
+  return with_vector_bytes(choose_attention_lanes(queue.get_device()), [&]<int Bytes>() {
+    if constexpr (Bytes == 0) {
+      return call.template operator()<attention_work_items>();
+    } else {
+      return call.template operator()<typename attention_vector_shapes<T, Bytes>::weights>();
+    }
+  });
 }
 
 /// Local memory that a work-group of the forward kernel of GPUs needs for `panels` panels of heads of dk and dv.
@@ -140,7 +143,7 @@ sycl::event pack_wide(sycl::queue& queue, const view<const In, 4>& x, T* panels,
 template <class Shape, class In, class T>
 sycl::event pack_narrow(sycl::queue& queue, const view<const In, 4>& x, T* panels,
                         const std::vector<sycl::event>& dependencies) {
-  constexpr int width = Shape::width == 1 ? 1 : 4;
+  constexpr int width = Shape::width == 1 ? 1 : Shape::rows % 4 == 0 ? 4 : 2;
   return pack_into_panels<width, Shape::lanes, Shape::rows>(queue, x, panels, dependencies);
 }
 

@@ -10,15 +10,12 @@ namespace nullscope::detail {
 
 namespace {
 
-constexpr int key_block = 128;
+template <class In, class T, int VectorBytes>
+using kernel = kernels::attention_forward_vectors<In, T, typename attention_vector_shapes<T, VectorBytes>::forward>;
 
-template <class In, class T>
-using kernel = kernels::attention_forward_vectors<In, T, 64 / sizeof(T), key_block>;
-
-template <class T>
+template <class Kernel>
 bool fits(const device_properties& device, std::int64_t panels, std::int64_t dk, std::int64_t dv) {
-  return kernel<T, T>::local_bytes(panels, dk, dv) + static_cast<std::int64_t>(local_alignment) <=
-         device.local_memory_bytes;
+  return Kernel::local_bytes(panels, dk, dv) + static_cast<std::int64_t>(local_alignment) <= device.local_memory_bytes;
 }
 
 /// The kernel reads numbers of type T that are neighbours in their row.
@@ -50,12 +47,12 @@ view<const T, 4> as_needed(sycl::queue& queue, const view<const In, 4>& x, scrat
 
 /// Panels of queries that a work-group takes. More make better use of keys and values in cache; there should be enough
 /// work-groups for compute units to end at about the same time.
-template <class T>
+template <class Kernel, class T>
 std::int64_t panels_of_group(const device_properties& device, const view<T, 4>& out, std::int64_t dk) {
   constexpr std::int64_t most = 4, groups_of_unit = 64;
-  const std::int64_t heads = out.extent[0] * out.extent[1], panels = ceil_div(out.extent[2], kernel<T, T>::width);
+  const std::int64_t heads = out.extent[0] * out.extent[1], panels = ceil_div(out.extent[2], Kernel::width);
   std::int64_t count = 1;
-  while (count < most && fits<T>(device, count + 1, dk, out.extent[3]) &&
+  while (count < most && fits<Kernel>(device, count + 1, dk, out.extent[3]) &&
          heads * ceil_div(panels, count + 1) >= groups_of_unit * device.compute_units) {
     ++count;
   }
@@ -66,8 +63,13 @@ std::int64_t panels_of_group(const device_properties& device, const view<T, 4>& 
 
 template <class T>
 bool attention_vectors_serve(const sycl::queue& queue, std::int64_t dk, std::int64_t dv) {
-  return choose_attention_lanes(queue.get_device()) == attention_lanes::vectors &&
-         fits<T>(properties(queue.get_device()), 1, dk, dv);
+  return with_vector_bytes(choose_attention_lanes(queue.get_device()), [&]<int Bytes>() {
+    if constexpr (Bytes == 0) {
+      return false;
+    } else {
+      return fits<kernel<T, T, Bytes>>(properties(queue.get_device()), 1, dk, dv);
+    }
+  });
 }
 
 template <class In>
@@ -79,29 +81,43 @@ std::int64_t attention_vectors_scratchpad_size(const view<const In, 4>& k, const
   return parts.bytes();
 }
 
+namespace {
+
+template <class Kernel, class In, class T>
+sycl::event run(sycl::queue& queue, const view<const In, 4>& q, const view<const In, 4>& k, const view<const In, 4>& v,
+                const view<T, 4>& out, const attention_row_results<T>& row_results, std::byte* scratchpad,
+                const attention_options& options, const std::vector<sycl::event>& dependencies) {
+  scratchpad_parts parts(scratchpad);
+  std::vector<sycl::event> ready = dependencies;
+  const view<const T, 4> keys = as_needed<In, T>(queue, k, parts, dependencies, ready);
+  const view<const T, 4> values = as_needed<In, T>(queue, v, parts, dependencies, ready);
+  const std::int64_t panels = panels_of_group<Kernel>(properties(queue.get_device()), out, q.extent[3]);
+  const std::int64_t query_blocks = ceil_div(q.extent[2], panels * Kernel::width);
+  const Kernel kernel{q,
+                      keys,
+                      values,
+                      out,
+                      row_results.log_sum_exp,
+                      row_results.sum_of_squares,
+                      visibility_of(options, q.extent[2], k.extent[2]),
+                      static_cast<T>(scale_of(options, q.extent[3]) * kernels::score_exponential<T>::units),
+                      panels,
+                      query_blocks};
+  return launch(queue, groups_of(q.extent[0] * q.extent[1] * query_blocks, 1),
+                static_cast<std::size_t>(Kernel::local_bytes(panels, q.extent[3], out.extent[3])), kernel, ready);
+}
+
+}  // namespace
+
 template <class In, class T>
 sycl::event attention_vectors(sycl::queue& queue, const view<const In, 4>& q, const view<const In, 4>& k,
                               const view<const In, 4>& v, const view<T, 4>& out,
                               const attention_row_results<T>& row_results, std::byte* scratchpad,
                               const attention_options& options, const std::vector<sycl::event>& dependencies) {
-  scratchpad_parts parts(scratchpad);
-  std::vector<sycl::event> ready = dependencies;
-  const view<const T, 4> keys = as_needed<In, T>(queue, k, parts, dependencies, ready);
-  const view<const T, 4> values = as_needed<In, T>(queue, v, parts, dependencies, ready);
-  const std::int64_t panels = panels_of_group(properties(queue.get_device()), out, q.extent[3]);
-  const std::int64_t query_blocks = ceil_div(q.extent[2], panels * kernel<In, T>::width);
-  const kernel<In, T> work{q,
-                           keys,
-                           values,
-                           out,
-                           row_results.log_sum_exp,
-                           row_results.sum_of_squares,
-                           visibility_of(options, q.extent[2], k.extent[2]),
-                           static_cast<T>(scale_of(options, q.extent[3]) * kernels::score_exponential<T>::units),
-                           panels,
-                           query_blocks};
-  return launch(queue, groups_of(q.extent[0] * q.extent[1] * query_blocks, 1),
-                static_cast<std::size_t>(kernel<In, T>::local_bytes(panels, q.extent[3], out.extent[3])), work, ready);
+  if (choose_attention_lanes(queue.get_device()) == attention_lanes::vectors_512) {
+    return run<kernel<In, T, 64>>(queue, q, k, v, out, row_results, scratchpad, options, dependencies);
+  }
+  return run<kernel<In, T, 32>>(queue, q, k, v, out, row_results, scratchpad, options, dependencies);
 }
 
 template bool attention_vectors_serve<float>(const sycl::queue&, std::int64_t, std::int64_t);
