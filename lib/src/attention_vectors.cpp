@@ -59,30 +59,6 @@ std::int64_t panels_of_group(const device_properties& device, const view<T, 4>& 
   return count;
 }
 
-}  // namespace
-
-template <class T>
-bool attention_vectors_serve(const sycl::queue& queue, std::int64_t dk, std::int64_t dv) {
-  return with_vector_bytes(choose_attention_lanes(queue.get_device()), [&]<int Bytes>() {
-    if constexpr (Bytes == 0) {
-      return false;
-    } else {
-      return fits<kernel<T, T, Bytes>>(properties(queue.get_device()), 1, dk, dv);
-    }
-  });
-}
-
-template <class In>
-std::int64_t attention_vectors_scratchpad_size(const view<const In, 4>& k, const view<const In, 4>& v) {
-  scratchpad_parts parts;
-  for (const auto& x : {k, v}) {
-    if (!can_stay(x)) parts.take<kernels::number_of<In>>(x.size());
-  }
-  return parts.bytes();
-}
-
-namespace {
-
 template <class Kernel, class In, class T>
 sycl::event run(sycl::queue& queue, const view<const In, 4>& q, const view<const In, 4>& k, const view<const In, 4>& v,
                 const view<T, 4>& out, const attention_row_results<T>& row_results, std::byte* scratchpad,
@@ -108,6 +84,26 @@ sycl::event run(sycl::queue& queue, const view<const In, 4>& q, const view<const
 }
 
 }  // namespace
+
+template <class T>
+bool attention_vectors_serve(const sycl::queue& queue, std::int64_t dk, std::int64_t dv) {
+  return with_vector_bytes(choose_attention_lanes(queue.get_device()), [&]<int Bytes>() {
+    if constexpr (Bytes == 0) {
+      return false;
+    } else {
+      return fits<kernel<T, T, Bytes>>(properties(queue.get_device()), 1, dk, dv);
+    }
+  });
+}
+
+template <class In>
+std::int64_t attention_vectors_scratchpad_size(const view<const In, 4>& k, const view<const In, 4>& v) {
+  scratchpad_parts parts;
+  for (const auto& x : {k, v}) {
+    if (!can_stay(x)) parts.take<kernels::number_of<In>>(x.size());
+  }
+  return parts.bytes();
+}
 
 template <class In, class T>
 sycl::event attention_vectors(sycl::queue& queue, const view<const In, 4>& q, const view<const In, 4>& k,
