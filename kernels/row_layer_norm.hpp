@@ -19,7 +19,7 @@ struct row_layer_norm {
   static constexpr const char* source = "row_layer_norm.hpp";
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
-  static constexpr int at_once = Items == 1 && W > 1 && Streams ? 4 : 1;
+  static constexpr int at_once = Streams ? places_written<T, W> : 1;
   using numbers = pack<T, W>;
 
   view<const T, 3> x;
