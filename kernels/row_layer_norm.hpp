@@ -64,7 +64,7 @@ struct row_layer_norm {
     const std::int64_t columns = x.extent[2];
     const T count = static_cast<T>(columns);
     const auto add = [](auto a, auto b) { return a + b; };
-    constexpr int slots = sum_slots<W>;
+    constexpr int slots = sum_slots<T, W, Rows>;
     numbers sum[Rows][slots], squares[Rows][slots], first_mean[Rows];
     unrolled<Rows>([&](auto r) {
       first_mean[r] = numbers(first_sum[r] / count);
