@@ -104,6 +104,7 @@ struct map_one {
   static constexpr const char* source = "elementwise.hpp";
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
+  static constexpr int parts = sizeof(In) > sizeof(Out) ? places_written<In, W> : places_written<Out, W>;
 
   view<const In, 3> x;
   view<Out, 3> out;
@@ -115,7 +116,7 @@ struct map_one {
     for (tile part(out, shape, item.get_group(0)); !part.rows.empty(); part.rows.advance(1)) {
       const auto from = row_of<W>(x, part.rows.current()).from(part.first_column);
       const auto to = row_of<W, Streams>(out, part.rows.current()).from(part.first_column);
-      walk_in_parts<W>(members, part.columns, [&](std::int64_t c, auto lanes) {
+      walk_in_parts<W, parts>(members, part.columns, [&](std::int64_t c, auto lanes) {
         if constexpr (Streams) from.fetch(c, fetched_ahead<In>, lanes);
         to.store(c, convert<number_of<Out>>(operation(from.load(c, lanes))), lanes);
       });
@@ -129,6 +130,7 @@ struct map_two {
   static constexpr const char* source = "elementwise.hpp";
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
+  static constexpr int parts = places_written<T, W>;
 
   view<const T, 3> x, y;
   view<T, 3> out;
@@ -141,7 +143,7 @@ struct map_two {
       const auto from_x = row_of<W>(x, part.rows.current()).from(part.first_column);
       const auto from_y = row_of<W>(y, part.rows.current()).from(part.first_column);
       const auto to = row_of<W, Streams>(out, part.rows.current()).from(part.first_column);
-      walk_in_parts<W>(members, part.columns, [&](std::int64_t c, auto lanes) {
+      walk_in_parts<W, parts>(members, part.columns, [&](std::int64_t c, auto lanes) {
         to.store(c, operation(from_x.load(c, lanes), from_y.load(c, lanes)), lanes);
       });
     }

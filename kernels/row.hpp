@@ -133,12 +133,17 @@ void walk(const team<Items>& members, std::int64_t columns, Visit visit) {
   }
 }
 
-/// Calls visit(column, lanes) for the packs of a row that are this work-item's, on a CPU in four parts of the row side
-/// by side: the hardware fetches ahead within a page of memory, and several pages at a time. (exp of 512 MiB: 1.5 times
-/// as fast as in one part; two parts 1.25, eight 1.3.)
-template <int W, int Items, class Visit>
+/// How many places side by side a kernel with such packs writes to: those of AVX-512 four, as the hardware fetches
+/// ahead within a page of memory, and several pages at a time. (exp of 512 MiB: 1.5 times as fast as with one; with two
+/// 1.25, eight 1.3.) With others one: CPUs of AMD write past the caches to few places at a time. (exp of 512 MiB on
+/// Zen 3: with four a quarter as fast as with one.)
+template <class T, int W>
+inline constexpr int places_written = W > 1 && W * sizeof(number_of<T>) >= 64 ? 4 : 1;
+
+/// Calls visit(column, lanes) for the packs of a row that are this work-item's, in `parts` parts of the row side by
+/// side.
+template <int W, int parts, int Items, class Visit>
 void walk_in_parts(const team<Items>& members, std::int64_t columns, Visit visit) {
-  constexpr int parts = W > 1 && Items == 1 ? 4 : 1;
   const std::int64_t part = parts == 1 ? 0 : columns / (parts * W) * W;
   for (std::int64_t column = 0; column < part; column += W) {
     unrolled<parts>([&](auto i) { visit(i * part + column, all_lanes{}); });
@@ -147,10 +152,12 @@ void walk_in_parts(const team<Items>& members, std::int64_t columns, Visit visit
                               [&](auto, std::int64_t column, auto lanes) { visit(parts * part + column, lanes); });
 }
 
-/// How many registers the sum of a row runs in. Several rows at once need no more than one each; with one lane each
-/// register would add too many numbers for its few digits.
-template <int W>
-inline constexpr int sum_slots = W > 1 ? 1 : 4;
+/// How many registers the sum of a row runs in. Several rows at once need no more than one each, nor do packs of 512
+/// bits; one row in packs of 256 bits would wait for its sums. (Layer norm of 6144 x 512 float on Zen 3, best of runs
+/// of their own: 0.66 ms in one, 0.55 in four.) With one lane each register would add too many numbers for its few
+/// digits.
+template <class T, int W, int Rows>
+inline constexpr int sum_slots = W == 1 || (Rows == 1 && W * sizeof(T) < 64) ? 4 : 1;
 
 /// Merges the slots of a sum, two and two.
 template <class Pack, int Slots, class Merge>
@@ -167,7 +174,7 @@ Pack merge_slots(const Pack (&total)[Slots], Merge merge) {
 template <class T, int W, int Rows, int Items, class Value, class Add, class Merge>
 void reduce_rows(team<Items>& members, std::int64_t columns, T identity, Value value, Add add, Merge merge,
                  T (&result)[Rows]) {
-  constexpr int slots = sum_slots<W>;
+  constexpr int slots = sum_slots<T, W, Rows>;
   pack<T, W> total[Rows][slots];
   for (auto& of_row : total) {
     for (pack<T, W>& slot : of_row) slot = pack<T, W>(identity);

@@ -19,7 +19,7 @@ struct row_layer_norm {
   static constexpr const char* source = "row_layer_norm.hpp";
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
-  static constexpr int at_once = Items == 1 && W > 1 && Streams ? 4 : 1;
+  static constexpr int at_once = Streams ? places_written<T, W> : 1;
   using numbers = pack<T, W>;
 
   view<const T, 3> x;
@@ -64,7 +64,7 @@ struct row_layer_norm {
     const std::int64_t columns = x.extent[2];
     const T count = static_cast<T>(columns);
     const auto add = [](auto a, auto b) { return a + b; };
-    constexpr int slots = sum_slots<W>;
+    constexpr int slots = sum_slots<T, W, Rows>;
     numbers sum[Rows][slots], squares[Rows][slots], first_mean[Rows];
     unrolled<Rows>([&](auto r) {
       first_mean[r] = numbers(first_sum[r] / count);

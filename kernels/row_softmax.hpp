@@ -24,7 +24,7 @@ struct row_softmax {
   static constexpr bool one_work_item = Items == 1;
   using numbers = pack<T, W>;
   static constexpr T infinity = std::numeric_limits<T>::infinity();
-  static constexpr int slots = sum_slots<W>;
+  static constexpr int slots = W > 1 ? 1 : 4;
 
   view<const T, 3> x;
   view<T, 3> y;

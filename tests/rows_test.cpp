@@ -25,15 +25,16 @@ class rows_test : public device_test {
   ~rows_test() override { detail::force_team_shape({}); }
 
   /// Runs `check(layout)` for all layouts, with the team that this device gets and with the teams of other devices. To
-  /// compile less, double is tried with two of them.
+  /// compile less, double is tried with this device's and one more.
   template <class T, class Check>
   void with_all_layouts(Check check) {
+    using shapes = std::vector<std::optional<team_shape>>;
     if (std::is_same_v<T, double> && !has_fp64()) return;
-    for (const auto& [shape, name] :
-         {std::pair{team_shape::vector, "vector"}, std::pair{team_shape::scalar, "scalar"},
-          std::pair{team_shape::group_32, "group of 32"}, std::pair{team_shape::group_256, "group of 256"}}) {
-      if (std::is_same_v<T, double> && shape != team_shape::vector && shape != team_shape::group_32) continue;
-      SCOPED_TRACE(name);
+    for (const auto& shape : std::is_same_v<T, double>
+                                 ? shapes{std::nullopt, team_shape::group_32}
+                                 : shapes{team_shape::vector, team_shape::vector_256, team_shape::scalar,
+                                          team_shape::group_32, team_shape::group_256}) {
+      SCOPED_TRACE(shape ? static_cast<int>(*shape) : -1);
       detail::force_team_shape(shape);
       for (const layout& l : layouts) {
         SCOPED_TRACE(l.name());
@@ -232,7 +233,8 @@ TEST_P(rows_test, reductions_agree_with_f64) {
 }
 
 TEST_P(rows_test, reductions_go_down_columns_too) {
-  for (const team_shape shape : {team_shape::vector, team_shape::scalar, team_shape::group_32, team_shape::group_256}) {
+  for (const team_shape shape :
+       {team_shape::vector, team_shape::vector_256, team_shape::scalar, team_shape::group_32, team_shape::group_256}) {
     detail::force_team_shape(shape);
     for (const auto& extent : {std::pair{1, 1}, std::pair{5, 7}, std::pair{300, 16}, std::pair{3, 128},
                                std::pair{40, 300}, std::pair{0, 5}, std::pair{5, 0}}) {
@@ -317,6 +319,7 @@ TEST_P(rows_test, streaming_stores_write_the_same_bits) {
     return std::pair{softmaxes.to_host(), norms.to_host()};
   };
   EXPECT_EQ(run(team_shape::streaming), run(team_shape::vector));
+  EXPECT_EQ(run(team_shape::streaming_256), run(team_shape::vector_256));
 }
 
 TEST_P(rows_test, dependencies_are_honoured) {

@@ -8,6 +8,13 @@ namespace {
 constexpr int by_device = -1;
 std::atomic<int> forced_shape = by_device;
 
+/// The shape, or what is next to it for elements that are no neighbours, or shall not be written past the caches.
+team_shape possible(team_shape shape, bool neighbours, bool streams) {
+  if (!streams && shape == team_shape::streaming) shape = team_shape::vector;
+  if (!streams && shape == team_shape::streaming_256) shape = team_shape::vector_256;
+  return neighbours || shape >= team_shape::scalar ? shape : team_shape::scalar;
+}
+
 }  // namespace
 
 void force_team_shape(std::optional<team_shape> shape) { forced_shape = shape ? static_cast<int>(*shape) : by_device; }
@@ -15,18 +22,12 @@ void force_team_shape(std::optional<team_shape> shape) { forced_shape = shape ? 
 team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, bool neighbours,
                              std::int64_t streamable_bytes, std::int64_t streams_from) {
   if (const int forced = forced_shape; forced != by_device) {
-    const auto shape = static_cast<team_shape>(forced);
-    if (shape == team_shape::streaming && streamable_bytes == 0) {
-      return neighbours ? team_shape::vector : team_shape::scalar;
-    }
-    const bool needs_neighbours = shape == team_shape::vector || shape == team_shape::streaming;
-    return needs_neighbours && !neighbours ? team_shape::scalar : shape;
+    return possible(static_cast<team_shape>(forced), neighbours, streamable_bytes > 0);
   }
-  if (properties(queue.get_device()).kind == device_kind::gpu) {
-    return columns <= 1024 ? team_shape::group_32 : team_shape::group_256;
-  }
-  if (!neighbours) return team_shape::scalar;
-  return streamable_bytes >= streams_from ? team_shape::streaming : team_shape::vector;
+  const device_properties& device = properties(queue.get_device());
+  if (device.kind == device_kind::gpu) return columns <= 1024 ? team_shape::group_32 : team_shape::group_256;
+  return possible(device.vector_bytes >= 64 ? team_shape::streaming : team_shape::streaming_256, neighbours,
+                  streamable_bytes >= streams_from);
 }
 
 std::int64_t rows_per_group(const sycl::queue& queue, team_shape shape, std::int64_t rows, std::int64_t row_bytes) {

@@ -12,11 +12,13 @@
 namespace nullscope::detail {
 
 enum class team_shape {
-  vector,     ///< one work-item with a hardware vector of lanes: a CPU, elements that are neighbours
-  streaming,  ///< the same, and results are written past the caches, which they would not fit
-  scalar,     ///< one work-item with one lane: a CPU, elements that are strided
-  group_32,   ///< 32 work-items with one lane each: a GPU, short rows
-  group_256,  ///< 256 work-items with one lane each: a GPU
+  vector,         ///< one work-item with lanes of 512 bits: a CPU with AVX-512, elements that are neighbours
+  streaming,      ///< the same, and results are written past the caches, which they would not fit
+  vector_256,     ///< one work-item with lanes of 256 bits: a CPU with registers of no more
+  streaming_256,  ///< the same, past the caches
+  scalar,         ///< one work-item with one lane: a CPU, elements that are strided
+  group_32,       ///< 32 work-items with one lane each: a GPU, short rows
+  group_256,      ///< 256 work-items with one lane each: a GPU
 };
 
 /// For tests: every team takes this shape from now on, where it can; nothing: by the device again.
@@ -35,6 +37,8 @@ sycl::event with_streaming_team(team_shape shape, Call call) {
   switch (shape) {
     case team_shape::vector: return call.template operator()<64 / NumberBytes, 1, false>();
     case team_shape::streaming: return call.template operator()<64 / NumberBytes, 1, true>();
+    case team_shape::vector_256: return call.template operator()<32 / NumberBytes, 1, false>();
+    case team_shape::streaming_256: return call.template operator()<32 / NumberBytes, 1, true>();
     case team_shape::scalar: return call.template operator()<1, 1, false>();
     case team_shape::group_32: return call.template operator()<1, 32, false>();
     case team_shape::group_256: break;
