@@ -68,7 +68,7 @@ class attention_weights_test : public testing::TestWithParam<attention_layout> {
   attention_weights_test() {
     const bool work_items = std::get<1>(GetParam()) == detail::attention_lanes::work_items;
     detail::force_attention_lanes(std::get<1>(GetParam()));
-    detail::force_team_shape(work_items ? detail::team_shape::group_32 : detail::team_shape::vector);
+    detail::force_team_shape(work_items ? detail::team_shape::group_32 : detail::team_shape::vector_512);
   }
   ~attention_weights_test() override {
     detail::force_attention_lanes(std::nullopt);

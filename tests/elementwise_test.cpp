@@ -101,7 +101,7 @@ class elementwise_test : public device_test {
 INSTANTIATE_TEST_SUITE_P(devices, elementwise_test, testing::ValuesIn(devices()), device_name);
 
 TEST_P(elementwise_test, axpby_scale_and_multiply_take_all_layouts) {
-  with_teams({team_shape::vector, team_shape::vector_256, team_shape::scalar, team_shape::group_32}, [&] {
+  with_teams({team_shape::vector_512, team_shape::vector_256, team_shape::scalar, team_shape::group_32}, [&] {
     for (const layout& l : layouts) {
       SCOPED_TRACE(l.name());
       const layout dense{l.batch, l.rows, l.columns};
@@ -142,7 +142,7 @@ TEST_P(elementwise_test, an_input_of_stride_zero_is_repeated) {
 }
 
 TEST_P(elementwise_test, functions_are_accurate_relative_to_their_results) {
-  with_teams({team_shape::vector, team_shape::vector_256, team_shape::group_32}, [&] {
+  with_teams({team_shape::vector_512, team_shape::vector_256, team_shape::group_32}, [&] {
     EXPECT_LT(error_of<float>(unary_function::exp, 88.7), 2);
     EXPECT_EQ(error_of<float>(unary_function::relu, 100), 0);
     EXPECT_LT(error_of<float>(unary_function::gelu, 12), 8);
@@ -186,7 +186,7 @@ TEST_P(elementwise_test, functions_have_their_limits_at_infinity_and_keep_nan) {
 }
 
 TEST_P(elementwise_test, copies_between_layouts) {
-  with_teams({team_shape::vector, team_shape::group_32}, [&] {
+  with_teams({team_shape::vector_512, team_shape::group_32}, [&] {
     for (const layout& l : layouts) {
       SCOPED_TRACE(l.name());
       const layout dense{l.batch, l.rows, l.columns}, wide{l.batch, l.rows, l.columns, 1, 9, 4};
@@ -197,7 +197,7 @@ TEST_P(elementwise_test, copies_between_layouts) {
 }
 
 TEST_P(elementwise_test, converts_between_types) {
-  with_teams({team_shape::vector, team_shape::vector_256, team_shape::scalar, team_shape::group_32}, [&] {
+  with_teams({team_shape::vector_512, team_shape::vector_256, team_shape::scalar, team_shape::group_32}, [&] {
     for (const layout& l : {layout{1, 1, 1}, layout{2, 3, 37}, layout{1, 2, 64, 1, 3}, layout{1, 3, 5, 2}}) {
       SCOPED_TRACE(l.name());
       check_copy<float, bfloat16>(l, l);
@@ -246,7 +246,7 @@ TEST_P(elementwise_test, transposes) {
       }
     }
   };
-  with_teams({team_shape::vector, team_shape::vector_256, team_shape::group_256}, [&] {
+  with_teams({team_shape::vector_512, team_shape::vector_256, team_shape::group_256}, [&] {
     for (const auto& [rows, columns] :
          {std::pair{1, 1}, std::pair{1, 40}, std::pair{40, 1}, std::pair{16, 16}, std::pair{17, 31}, std::pair{64, 64},
           std::pair{48, 40}, std::pair{65, 130}, std::pair{200, 33}, std::pair{0, 3}}) {
@@ -277,7 +277,7 @@ TEST_P(elementwise_test, streaming_stores_write_the_same) {
       copy(queue_, from, view<T, 2>{to, {rows, columns}, {stride, 1}}).wait();
       return out.to_host();
     };
-    EXPECT_EQ(run(team_shape::streaming), run(team_shape::vector));
+    EXPECT_EQ(run(team_shape::streaming_512), run(team_shape::vector_512));
     EXPECT_EQ(run(team_shape::streaming_256), run(team_shape::vector_256));
   };
   check(0.f);

@@ -32,7 +32,7 @@ class rows_test : public device_test {
     if (std::is_same_v<T, double> && !has_fp64()) return;
     for (const auto& shape : std::is_same_v<T, double>
                                  ? shapes{std::nullopt, team_shape::group_32}
-                                 : shapes{team_shape::vector, team_shape::vector_256, team_shape::scalar,
+                                 : shapes{team_shape::vector_512, team_shape::vector_256, team_shape::scalar,
                                           team_shape::group_32, team_shape::group_256}) {
       SCOPED_TRACE(shape ? static_cast<int>(*shape) : -1);
       detail::force_team_shape(shape);
@@ -149,7 +149,7 @@ TEST_P(rows_test, softmax_agrees_with_f64) {
 
 TEST_P(rows_test, softmax_of_masked_huge_and_bad_rows_is_defined) {
   constexpr auto inf = static_cast<float>(infinity);
-  for (const team_shape shape : {team_shape::vector, team_shape::group_32}) {
+  for (const team_shape shape : {team_shape::vector_512, team_shape::group_32}) {
     detail::force_team_shape(shape);
     for (const std::int64_t columns : {5, 16, 70}) {
       const std::int64_t rows = 6;
@@ -198,7 +198,7 @@ TEST_P(rows_test, layer_norm_is_accurate_far_from_zero) {
     const auto [mean, inverse_deviation] = moments(row, 1e-5f);
     for (const long double x : row) expected.push_back(static_cast<double>((x - mean) * inverse_deviation));
   });
-  for (const team_shape shape : {team_shape::vector, team_shape::group_32}) {
+  for (const team_shape shape : {team_shape::vector_512, team_shape::group_32}) {
     detail::force_team_shape(shape);
     const auto got = two_rows(host, [&](auto x, auto y) { layer_norm(queue_, x, y); });
     EXPECT_LT(scaled_residual(got, expected, 1), 4);
@@ -221,7 +221,7 @@ TEST_P(rows_test, layer_norm_of_equal_and_bad_rows_is_defined) {
 TEST_P(rows_test, reductions_agree_with_f64) {
   with_all_layouts<float>([&](const layout& l) { check_reduction<float>(row_reduction::sum, l); });
   with_all_layouts<double>([&](const layout& l) { check_reduction<double>(row_reduction::norm, l); });
-  for (const team_shape shape : {team_shape::vector, team_shape::group_32}) {
+  for (const team_shape shape : {team_shape::vector_512, team_shape::group_32}) {
     detail::force_team_shape(shape);
     for (const layout& l : layouts) {
       SCOPED_TRACE(l.name());
@@ -233,8 +233,8 @@ TEST_P(rows_test, reductions_agree_with_f64) {
 }
 
 TEST_P(rows_test, reductions_go_down_columns_too) {
-  for (const team_shape shape :
-       {team_shape::vector, team_shape::vector_256, team_shape::scalar, team_shape::group_32, team_shape::group_256}) {
+  for (const team_shape shape : {team_shape::vector_512, team_shape::vector_256, team_shape::scalar,
+                                 team_shape::group_32, team_shape::group_256}) {
     detail::force_team_shape(shape);
     for (const auto& extent : {std::pair{1, 1}, std::pair{5, 7}, std::pair{300, 16}, std::pair{3, 128},
                                std::pair{40, 300}, std::pair{0, 5}, std::pair{5, 0}}) {
@@ -258,7 +258,7 @@ TEST_P(rows_test, reductions_go_down_columns_too) {
         }
       };
       check(row_reduction::sum, 0, [](double total, double x) { return total + x; });
-      if (shape != team_shape::vector && shape != team_shape::group_256) continue;
+      if (shape != team_shape::vector_512 && shape != team_shape::group_256) continue;
       check(row_reduction::sum_of_squares, 0, [](double total, double x) { return total + x * x; });
       if (rows > 0) check(row_reduction::maximum, -infinity, [](double total, double x) { return std::max(total, x); });
     }
@@ -294,7 +294,7 @@ TEST_P(rows_test, reductions_of_extreme_and_bad_rows_are_defined) {
 TEST_P(rows_test, the_same_input_gives_the_same_bits) {
   const std::vector<float> host = random_numbers<float>(64 * 333, 5);
   tensor<float> x(queue_, {64, 333}, host), y(queue_, {64, 333}), first(queue_, {64, 333});
-  for (const team_shape shape : {team_shape::vector, team_shape::group_256}) {
+  for (const team_shape shape : {team_shape::vector_512, team_shape::group_256}) {
     detail::force_team_shape(shape);
     for (int run = 0; run < 5; ++run) {
       tensor<float>& out = run == 0 ? first : y;
@@ -318,7 +318,7 @@ TEST_P(rows_test, streaming_stores_write_the_same_bits) {
     layer_norm(queue_, from, view<float, 2>{norms.data(), {rows, columns}, {stride, 1}}).wait();
     return std::pair{softmaxes.to_host(), norms.to_host()};
   };
-  EXPECT_EQ(run(team_shape::streaming), run(team_shape::vector));
+  EXPECT_EQ(run(team_shape::streaming_512), run(team_shape::vector_512));
   EXPECT_EQ(run(team_shape::streaming_256), run(team_shape::vector_256));
 }
 

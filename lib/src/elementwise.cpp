@@ -110,8 +110,8 @@ sycl::event transpose_dense(sycl::queue& queue, view<const T, 3> x, view<T, 3> o
     return launch(queue, detail::groups_of(groups(), Items), kernel_type::local_bytes, kernel, dependencies);
   };
   switch (detail::choose_team_shape(queue, 2048, true, streamable, streams_from)) {
-    case team_shape::vector: return run.template operator()<lanes, 1, false>();
-    case team_shape::streaming: return run.template operator()<lanes, 1, true>();
+    case team_shape::vector_512: return run.template operator()<lanes, 1, false>();
+    case team_shape::streaming_512: return run.template operator()<lanes, 1, true>();
     case team_shape::vector_256: return run.template operator()<lanes_256, 1, false>();
     case team_shape::streaming_256: return run.template operator()<lanes_256, 1, true>();
     default: return run.template operator()<1, 256, false>();

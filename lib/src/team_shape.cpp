@@ -10,7 +10,7 @@ std::atomic<int> forced_shape = by_device;
 
 /// The shape, or what is next to it for elements that are no neighbours, or shall not be written past the caches.
 team_shape possible(team_shape shape, bool neighbours, bool streams) {
-  if (!streams && shape == team_shape::streaming) shape = team_shape::vector;
+  if (!streams && shape == team_shape::streaming_512) shape = team_shape::vector_512;
   if (!streams && shape == team_shape::streaming_256) shape = team_shape::vector_256;
   return neighbours || shape >= team_shape::scalar ? shape : team_shape::scalar;
 }
@@ -26,7 +26,7 @@ team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, boo
   }
   const device_properties& device = properties(queue.get_device());
   if (device.kind == device_kind::gpu) return columns <= 1024 ? team_shape::group_32 : team_shape::group_256;
-  return possible(device.vector_bytes >= 64 ? team_shape::streaming : team_shape::streaming_256, neighbours,
+  return possible(device.vector_bytes >= 64 ? team_shape::streaming_512 : team_shape::streaming_256, neighbours,
                   streamable_bytes >= streams_from);
 }
 

@@ -12,8 +12,8 @@
 namespace nullscope::detail {
 
 enum class team_shape {
-  vector,         ///< one work-item with lanes of 512 bits: a CPU with AVX-512, elements that are neighbours
-  streaming,      ///< the same, and results are written past the caches, which they would not fit
+  vector_512,     ///< one work-item with lanes of 512 bits: a CPU with AVX-512, elements that are neighbours
+  streaming_512,  ///< the same, and results are written past the caches, which they would not fit
   vector_256,     ///< one work-item with lanes of 256 bits: a CPU with registers of no more
   streaming_256,  ///< the same, past the caches
   scalar,         ///< one work-item with one lane: a CPU, elements that are strided
@@ -35,8 +35,8 @@ team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, boo
 template <std::size_t NumberBytes, class Call>
 sycl::event with_streaming_team(team_shape shape, Call call) {
   switch (shape) {
-    case team_shape::vector: return call.template operator()<64 / NumberBytes, 1, false>();
-    case team_shape::streaming: return call.template operator()<64 / NumberBytes, 1, true>();
+    case team_shape::vector_512: return call.template operator()<64 / NumberBytes, 1, false>();
+    case team_shape::streaming_512: return call.template operator()<64 / NumberBytes, 1, true>();
     case team_shape::vector_256: return call.template operator()<32 / NumberBytes, 1, false>();
     case team_shape::streaming_256: return call.template operator()<32 / NumberBytes, 1, true>();
     case team_shape::scalar: return call.template operator()<1, 1, false>();
