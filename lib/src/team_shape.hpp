@@ -31,6 +31,13 @@ void force_team_shape(std::optional<team_shape> shape);
 team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, bool neighbours,
                              std::int64_t streamable_bytes = 0, std::int64_t streams_from = 16 << 20);
 
+/// The shape with packs of 512 bits in the place of those of 256: two registers each, which a kernel may take whose
+/// steps wait for one another.
+constexpr team_shape with_512_bits(team_shape shape) {
+  if (shape == team_shape::vector_256) return team_shape::vector_512;
+  return shape == team_shape::streaming_256 ? team_shape::streaming_512 : shape;
+}
+
 /// Calls call.operator()<W, Items, Streams>() with the lanes and work-items of the shape, for numbers of NumberBytes.
 template <std::size_t NumberBytes, class Call>
 sycl::event with_streaming_team(team_shape shape, Call call) {
