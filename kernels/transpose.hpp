@@ -47,6 +47,7 @@ void transpose_block(Lanes (&block)[W]) {
 ///   2048 x 1536 float, tile 128 x 512:  0.57 0.80 0.76 0.75 0.75; pairs in 512 x 512 0.73, 64 x 64 0.72
 ///   2048 x 1536 double, tile 64 x 512:  0.60 0.88 0.81 0.75
 ///
+/// (Measured in turns later, the blocks of 256 bits below were no faster than those of 512 bits.)
 /// With registers of 256 bits, on Zen 3, times of separate runs: 8192 x 8192 float 36 ms in blocks of 16 x 16, 29 ms in
 /// two blocks of 8 x 8 that fill lines; 2048 x 1536 float 1.2 ms both; 2048 x 1536 double 1.7 to 2.1 ms in blocks of 8
 /// x 8, 2.8 ms in two of 4 x 4, so double keeps its blocks. Native loops for float there, share of a copy of 8192 x
