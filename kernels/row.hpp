@@ -153,8 +153,8 @@ void walk_in_parts(const team<Items>& members, std::int64_t columns, Visit visit
 }
 
 /// How many registers the sum of a row runs in. Several rows at once need no more than one each, nor do packs of 512
-/// bits; one row in packs of 256 bits would wait for its sums. (Layer norm of 6144 x 512 float on Zen 3, best of runs
-/// of their own: 0.66 ms in one, 0.55 in four.) With one lane each register would add too many numbers for its few
+/// bits; one row in packs of 256 bits would wait for its sums. (Layer norm of 6144 x 512 float on Zen 3, medians in
+/// turns: 0.75 ms in one, 0.57 in four.) With one lane each register would add too many numbers for its few
 /// digits.
 template <class T, int W, int Rows>
 inline constexpr int sum_slots = W == 1 || (Rows == 1 && W * sizeof(T) < 64) ? 4 : 1;

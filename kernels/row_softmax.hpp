@@ -17,7 +17,7 @@ namespace nullscope::kernels {
 /// Share of the bandwidth of a copy, in one run each, of three loops with one row of maxima ahead; the same four rows
 /// at once; one loop; one loop that fetches 16 KiB ahead:
 ///   65536 x 1024 float, streaming: - 0.67 0.66 0.88;  6144 x 512 float: 0.70 0.58 0.71 0.77
-/// With AVX2 (Zen 3), of packs of 256 bits; the same two at once; packs of 512 bits in two registers:
+/// With AVX2 (Zen 3), separate runs, of packs of 256 bits; the same two at once; packs of 512 bits in two registers:
 ///   65536 x 1024 float, streaming: 0.47 0.57 0.70;  6144 x 512 float: 0.36 0.45 0.46
 template <class T, int W, int Items, bool Streams>
 struct row_softmax {

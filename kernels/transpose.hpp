@@ -47,14 +47,11 @@ void transpose_block(Lanes (&block)[W]) {
 ///   2048 x 1536 float, tile 128 x 512:  0.57 0.80 0.76 0.75 0.75; pairs in 512 x 512 0.73, 64 x 64 0.72
 ///   2048 x 1536 double, tile 64 x 512:  0.60 0.88 0.81 0.75
 ///
-/// (Measured in turns later, the blocks of 256 bits below were no faster than those of 512 bits.)
-/// With registers of 256 bits, on Zen 3, times of separate runs: 8192 x 8192 float 36 ms in blocks of 16 x 16, 29 ms in
-/// two blocks of 8 x 8 that fill lines; 2048 x 1536 float 1.2 ms both; 2048 x 1536 double 1.7 to 2.1 ms in blocks of 8
-/// x 8, 2.8 ms in two of 4 x 4, so double keeps its blocks. Native loops for float there, share of a copy of 8192 x
-/// 8192 and 2048 x 1536 in one run, best of the tiles: those two blocks 0.50 0.58; a tile that is transposed in the
-/// cache and then written in runs of 256 bytes to 8 KiB 0.43 0.53, with ordinary stores 0.29 0.49; in another run two
-/// blocks 0.46 0.41, fetching the next rows 0.45 0.37, ahead in the same ones 0.46 0.38, with ordinary stores 0.36
-/// 0.32. Blocks of 8 x 8 that stream halves of lines one by one 0.29 0.21.
+/// With registers of 256 bits, on Zen 3, these blocks stay. Two of 8 x 8 float that fill lines together, measured in
+/// turns with them: 1.34 of the time for 2048 x 1536, 1.08 for 8192 x 8192, where the same kernel twice differs by 1.1.
+/// Native loops of two such blocks, share of a copy of 8192 x 8192 and 2048 x 1536 in one run, best of the tiles: 0.50
+/// 0.58; a tile transposed in the cache, then written in runs of 256 bytes to 8 KiB, 0.43 0.53, with ordinary stores
+/// 0.29 0.49. In another run 0.46 0.41; fetching the next rows 0.45 0.37, ahead in the same ones 0.46 0.38.
 template <class T, int W, int Items, bool Streams>
 struct transpose_tiles {
   static constexpr const char* source = "transpose.hpp";
@@ -95,12 +92,8 @@ struct transpose_tiles {
         const T* source = from + i * x.stride[1] + j;
         T* target = to + j * out.stride[1] + i;
         if (i + 2 * width <= rows && j + width <= columns) {
-          if constexpr (Streams && W * sizeof(T) < 64) {
-            two_blocks(source, target, lanes);
-          } else {
-            whole_block(source, target, lanes);
-            whole_block(source + width * x.stride[1], target + width, lanes);
-          }
+          whole_block(source, target, lanes);
+          whole_block(source + width * x.stride[1], target + width, lanes);
           continue;
         }
         for (std::int64_t below = 0; below < 2 * width && i + below < rows; below += width) {
@@ -127,21 +120,6 @@ struct transpose_tiles {
     } else {
       (__builtin_memcpy(to + I * out.stride[1], &block[I], sizeof(block[I])), ...);
     }
-  }
-
-  /// Two blocks one below the other, each of which fills half of the lines that are written: their halves go past the
-  /// caches one right after the other.
-  template <int... I>
-  void two_blocks(const T* from, T* to, std::integer_sequence<int, I...>) const {
-    using lane = detail::moved_lane<T>;
-    detail::lanes_t<lane, W> upper[W], lower[W];
-    (__builtin_memcpy(&upper[I], from + I * x.stride[1], sizeof(upper[I])), ...);
-    detail::transpose_block<W / 2>(upper);
-    (__builtin_memcpy(&lower[I], from + (W + I) * x.stride[1], sizeof(lower[I])), ...);
-    detail::transpose_block<W / 2>(lower);
-    ((stream(reinterpret_cast<lane*>(to + I * out.stride[1]), pack<lane, W>::from(upper[I])),
-      stream(reinterpret_cast<lane*>(to + I * out.stride[1] + W), pack<lane, W>::from(lower[I]))),
-     ...);
   }
 
   void part_of_block(const T* from, T* to, std::int64_t rows, std::int64_t columns) const {

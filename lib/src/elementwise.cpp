@@ -93,7 +93,7 @@ sycl::event map(sycl::queue& queue, Operation operation, view<const T, 3> x, vie
 template <class T>
 sycl::event transpose_dense(sycl::queue& queue, view<const T, 3> x, view<T, 3> out,
                             const std::vector<sycl::event>& dependencies) {
-  constexpr int lanes = sizeof(T) == 8 ? 8 : 16, lanes_256 = sizeof(T) == 4 ? 8 : lanes;
+  constexpr int lanes = sizeof(T) == 8 ? 8 : 16;
   const std::int64_t streamable = lanes * sizeof(T) == 64 ? detail::streamable_bytes(out) : 0;  // only in whole lines
   // Ordinary stores that jump from page to page are so slow that it pays sooner to go past the caches.
   constexpr std::int64_t streams_from = 4 << 20, large_tiles_from = 64 << 20;  // bytes
@@ -110,10 +110,10 @@ sycl::event transpose_dense(sycl::queue& queue, view<const T, 3> x, view<T, 3> o
     return launch(queue, detail::groups_of(groups(), Items), kernel_type::local_bytes, kernel, dependencies);
   };
   switch (detail::choose_team_shape(queue, 2048, true, streamable, streams_from)) {
-    case team_shape::vector_512: return run.template operator()<lanes, 1, false>();
-    case team_shape::streaming_512: return run.template operator()<lanes, 1, true>();
-    case team_shape::vector_256: return run.template operator()<lanes_256, 1, false>();
-    case team_shape::streaming_256: return run.template operator()<lanes_256, 1, true>();
+    case team_shape::vector_512:
+    case team_shape::vector_256: return run.template operator()<lanes, 1, false>();
+    case team_shape::streaming_512:
+    case team_shape::streaming_256: return run.template operator()<lanes, 1, true>();
     default: return run.template operator()<1, 256, false>();
   }
 }
