@@ -65,12 +65,18 @@ double typical_seconds(const std::function<void()>& call, double seconds) {
 template <class T>
 fma_probe<T>::fma_probe(const sycl::queue& queue, std::int64_t rounds) : queue_(queue), rounds_(rounds) {
   const device_properties& device = properties(queue.get_device());
-  const bool is_cpu = device.kind == device_kind::cpu;
   constexpr std::int64_t bytes = sizeof(T);
-  lanes_ = !is_cpu ? 1 : device.vector_bytes >= 64 ? 64 / bytes : 32 / bytes;
-  chains_ = is_cpu && device.vector_bytes < 64 ? 12 : 16;
-  group_ = is_cpu ? 1 : 256;
-  items_ = device.compute_units * (is_cpu ? 1 : 16 * group_);  // a hardware thread each, or waves to hide all latencies
+  if (is_cpu(queue)) {
+    lanes_ = (device.has_512_bit_vectors() ? 64 : 32) / bytes;
+    chains_ = device.has_512_bit_vectors() ? 16 : 12;
+    group_ = 1;
+    items_ = device.compute_units;
+  } else {
+    lanes_ = 1;
+    chains_ = 16;
+    group_ = 256;
+    items_ = device.compute_units * 16 * group_;  // waves to hide all latencies
+  }
   out_ = tensor<T>(queue_, {items_});
 }
 

@@ -66,9 +66,11 @@ std::vector<In> inputs(std::int64_t count, std::uint64_t seed) {
 class attention_weights_test : public testing::TestWithParam<attention_layout> {
  protected:
   attention_weights_test() {
-    const bool work_items = std::get<1>(GetParam()) == detail::attention_lanes::work_items;
-    detail::force_attention_lanes(std::get<1>(GetParam()));
-    detail::force_team_shape(work_items ? detail::team_shape::group_32 : detail::team_shape::vector_512);
+    const detail::attention_lanes lanes = std::get<1>(GetParam());
+    detail::force_attention_lanes(lanes);
+    detail::force_team_shape(lanes == detail::attention_lanes::work_items    ? detail::team_shape::group_32
+                             : lanes == detail::attention_lanes::vectors_256 ? detail::team_shape::vector_256
+                                                                             : detail::team_shape::vector_512);
   }
   ~attention_weights_test() override {
     detail::force_attention_lanes(std::nullopt);

@@ -5,7 +5,7 @@
 
 #include "matrix_layout.hpp"
 #include "support.hpp"
-#include "team_shape.hpp"
+#include "team_shapes.hpp"
 
 namespace nullscope::test {
 namespace {
@@ -46,7 +46,7 @@ class elementwise_test : public device_test {
   template <class Check>
   void with_teams(std::initializer_list<team_shape> shapes, Check check) {
     for (const team_shape shape : shapes) {
-      SCOPED_TRACE(static_cast<int>(shape));
+      SCOPED_TRACE(name_of(shape));
       detail::force_team_shape(shape);
       check();
     }

@@ -3,7 +3,7 @@
 
 #include "matrix_layout.hpp"
 #include "support.hpp"
-#include "team_shape.hpp"
+#include "team_shapes.hpp"
 
 namespace nullscope::test {
 namespace {
@@ -34,7 +34,7 @@ class rows_test : public device_test {
                                  ? shapes{std::nullopt, team_shape::group_32}
                                  : shapes{team_shape::vector_512, team_shape::vector_256, team_shape::scalar,
                                           team_shape::group_32, team_shape::group_256}) {
-      SCOPED_TRACE(shape ? static_cast<int>(*shape) : -1);
+      SCOPED_TRACE(shape ? name_of(*shape) : "the device's team");
       detail::force_team_shape(shape);
       for (const layout& l : layouts) {
         SCOPED_TRACE(l.name());
@@ -150,6 +150,7 @@ TEST_P(rows_test, softmax_agrees_with_f64) {
 TEST_P(rows_test, softmax_of_masked_huge_and_bad_rows_is_defined) {
   constexpr auto inf = static_cast<float>(infinity);
   for (const team_shape shape : {team_shape::vector_512, team_shape::group_32}) {
+    SCOPED_TRACE(name_of(shape));
     detail::force_team_shape(shape);
     for (const std::int64_t columns : {5, 16, 70}) {
       const std::int64_t rows = 6;
@@ -199,6 +200,7 @@ TEST_P(rows_test, layer_norm_is_accurate_far_from_zero) {
     for (const long double x : row) expected.push_back(static_cast<double>((x - mean) * inverse_deviation));
   });
   for (const team_shape shape : {team_shape::vector_512, team_shape::group_32}) {
+    SCOPED_TRACE(name_of(shape));
     detail::force_team_shape(shape);
     const auto got = two_rows(host, [&](auto x, auto y) { layer_norm(queue_, x, y); });
     EXPECT_LT(scaled_residual(got, expected, 1), 4);
@@ -222,6 +224,7 @@ TEST_P(rows_test, reductions_agree_with_f64) {
   with_all_layouts<float>([&](const layout& l) { check_reduction<float>(row_reduction::sum, l); });
   with_all_layouts<double>([&](const layout& l) { check_reduction<double>(row_reduction::norm, l); });
   for (const team_shape shape : {team_shape::vector_512, team_shape::group_32}) {
+    SCOPED_TRACE(name_of(shape));
     detail::force_team_shape(shape);
     for (const layout& l : layouts) {
       SCOPED_TRACE(l.name());
@@ -235,6 +238,7 @@ TEST_P(rows_test, reductions_agree_with_f64) {
 TEST_P(rows_test, reductions_go_down_columns_too) {
   for (const team_shape shape : {team_shape::vector_512, team_shape::vector_256, team_shape::scalar,
                                  team_shape::group_32, team_shape::group_256}) {
+    SCOPED_TRACE(name_of(shape));
     detail::force_team_shape(shape);
     for (const auto& extent : {std::pair{1, 1}, std::pair{5, 7}, std::pair{300, 16}, std::pair{3, 128},
                                std::pair{40, 300}, std::pair{0, 5}, std::pair{5, 0}}) {
@@ -295,6 +299,7 @@ TEST_P(rows_test, the_same_input_gives_the_same_bits) {
   const std::vector<float> host = random_numbers<float>(64 * 333, 5);
   tensor<float> x(queue_, {64, 333}, host), y(queue_, {64, 333}), first(queue_, {64, 333});
   for (const team_shape shape : {team_shape::vector_512, team_shape::group_256}) {
+    SCOPED_TRACE(name_of(shape));
     detail::force_team_shape(shape);
     for (int run = 0; run < 5; ++run) {
       tensor<float>& out = run == 0 ? first : y;

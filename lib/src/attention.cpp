@@ -18,7 +18,7 @@ attention_lanes choose_attention_lanes(const sycl::device& device) {
   if (forced_lanes && forced_lanes != attention_lanes::tiles) return *forced_lanes;
   const device_properties& found = properties(device);
   if (found.kind != device_kind::cpu) return attention_lanes::work_items;
-  return found.vector_bytes >= 64 ? attention_lanes::vectors_512 : attention_lanes::vectors_256;
+  return found.has_512_bit_vectors() ? attention_lanes::vectors_512 : attention_lanes::vectors_256;
 }
 
 bool attention_may_take_tiles() { return !forced_lanes || forced_lanes == attention_lanes::tiles; }

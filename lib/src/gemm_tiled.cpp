@@ -59,7 +59,7 @@ sycl::event launch_shape(sycl::queue& queue, const gemm_call<In, T>& call,
 gemm_lanes preferred_gemm_lanes(const sycl::device& device) {
   const device_properties& found = properties(device);
   if (found.kind != device_kind::cpu) return gemm_lanes::work_items;
-  return found.vector_bytes >= 64 ? gemm_lanes::vectors_512 : gemm_lanes::vectors_256;
+  return found.has_512_bit_vectors() ? gemm_lanes::vectors_512 : gemm_lanes::vectors_256;
 }
 
 gemm_plan plan_gemm(const gemm_extent& extent, std::int64_t compute_units) {

@@ -26,7 +26,7 @@ team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, boo
   }
   const device_properties& device = properties(queue.get_device());
   if (device.kind == device_kind::gpu) return columns <= 1024 ? team_shape::group_32 : team_shape::group_256;
-  return possible(device.vector_bytes >= 64 ? team_shape::streaming_512 : team_shape::streaming_256, neighbours,
+  return possible(device.has_512_bit_vectors() ? team_shape::streaming_512 : team_shape::streaming_256, neighbours,
                   streamable_bytes >= streams_from);
 }
 

@@ -31,6 +31,9 @@ struct device_properties {
   std::int64_t local_memory_bytes;
   std::int64_t global_memory_bytes;
   std::int64_t max_allocation_bytes;
+
+  /// A CPU with AVX-512: 32 registers of 64 bytes. Kernels take other CPUs for ones with 16 of 32 bytes.
+  bool has_512_bit_vectors() const { return vector_bytes >= 64; }
 };
 
 std::string_view to_string(device_kind kind);
