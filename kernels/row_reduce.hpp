@@ -30,24 +30,29 @@ Pack merge_totals(Pack a, Pack b) {
   return a + b;
 }
 
-/// out (batch, rows) = the reduction of x (batch, rows, columns) along its columns. A team takes `rows_per_group` rows;
-/// on a CPU four at once, each in a page of memory of its own, while it fetches those after them.
+/// out (batch, rows) = the reduction of x (batch, rows, columns) along its columns. A team takes `rows_per_group` rows
+/// (fewer than four, or a multiple of four); on a CPU in four parts side by side, a row of each at once.
 ///
-/// Share of the bandwidth of a copy of x, in one run each: one row after the other 0.65, four 0.7, eight 0.72; fetching
-/// as well 0.75, 0.84, 0.79 from main memory; all about 0.9 from a last-level cache. The maximum took 1.15 times as
-/// long with max_or_nan in place of max and a sum, which is NaN if an element is.
+/// Share of the bandwidth of a copy of x, with AVX-512, in one run each: one row after the other 0.65, four neighbours
+/// at once 0.7, eight 0.72; fetching as well 0.75, 0.84, 0.79 from main memory; all about 0.9 from a last-level cache.
+/// The maximum took 1.15 times as long with max_or_nan in place of max and a sum, which is NaN if an element is.
 ///
-/// From main memory this is what a core can read: 13 GB/s, where a copy moves 17, as stores past the caches do not wait
-/// with the loads for the same few lines. Two, four or eight rows, once or twice as far ahead, 2 to 4096 work-groups,
-/// huge pages: all within 0.02; fetched into the first cache 0.04 less, not fetched 0.1 less. Native loops that only
-/// read, 1 to 8 streams, near each other or far apart, with and without fetching, in small and huge pages: 0.68 to
-/// 0.81.
+/// From main memory that is what such a core can read: 13 GB/s, where a copy moves 17, as stores past the caches do not
+/// wait with the loads for the same few lines. Two, four or eight rows, once or twice as far ahead, 2 to 4096
+/// work-groups, huge pages: all within 0.02; fetched into the first cache 0.04 less, not fetched 0.1 less. Native loops
+/// that only read, 1 to 8 streams, near each other or far apart, with and without fetching, in small and huge pages:
+/// 0.68 to 0.81.
+///
+/// Zen 3 reads ahead by itself, best in streams that are pages apart, and fetching is in its way. Native loops of 1, 2,
+/// 4 and 8 streams that are far apart 0.73 0.90 1.03 0.95, four that fetch as well 0.86; four neighbouring rows 0.91,
+/// fetching 0.73. The kernel, medians in turns: four neighbouring rows, fetching, 0.69; four parts 0.82.
 template <class T, reduction Kind, int W, int Items>
 struct row_reduce {
   static constexpr const char* source = "row_reduce.hpp";
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   static constexpr int at_once = Items == 1 && W > 1 ? 4 : 1;
+  static constexpr bool fetches = W * sizeof(number_of<T>) >= 64;
   using number = number_of<T>;
   using numbers = pack<number, W>;
 
@@ -57,27 +62,42 @@ struct row_reduce {
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     team<Items> members(item, local);
-    row_range rows(x, item.get_group(0), rows_per_group);
-    for (; rows.has(at_once); rows.advance(at_once)) some_rows<at_once>(members, rows.current());
-    if constexpr (at_once > 1) {
-      for (; !rows.empty(); rows.advance(1)) some_rows<1>(members, rows.current());
+    const std::int64_t group = item.get_group(0);
+    if (at_once > 1 && rows_per_group >= at_once) {
+      in_parts(members, group, std::make_integer_sequence<int, at_once>{});
+    } else {
+      one_by_one(members, row_range(x, group, rows_per_group));
     }
   }
 
+  /// One row of each part of the group's rows at once.
+  template <int... Part>
+  void in_parts(team<Items>& members, std::int64_t group, std::integer_sequence<int, Part...>) const {
+    row_range rows[] = {row_range(x, group * at_once + Part, rows_per_group / at_once)...};
+    for (; !rows[at_once - 1].empty(); (rows[Part].advance(1), ...)) {
+      some_rows<at_once>(members, {rows[Part].current()...});
+    }
+    (one_by_one(members, rows[Part]), ...);
+  }
+
+  void one_by_one(team<Items>& members, row_range rows) const {
+    for (; !rows.empty(); rows.advance(1)) some_rows<1>(members, {rows.current()});
+  }
+
   template <int Rows>
-  void some_rows(team<Items>& members, row_index first) const {
+  void some_rows(team<Items>& members, const row_index (&rows)[Rows]) const {
     // The maximum that passes over NaN takes one instruction; the sum of the row tells whether there was one.
     constexpr bool has_check = Kind == reduction::maximum && at_once > 1;
     constexpr number identity = identity_of<Kind, number>;
-    const std::int64_t distance = fetch_distance<at_once>(x);
+    [[maybe_unused]] const std::int64_t distance = fetch_distance<1>(x);
     number result[Rows];
     numbers check[Rows];
     unrolled<Rows>([&](auto r) { check[r] = numbers(0); });
     reduce_rows<number, W>(
         members, x.extent[2], identity,
         [&](auto r, std::int64_t c, auto lanes) {
-          const auto from = row_of<W>(x, first, r);
-          from.fetch(c, distance, lanes);
+          const auto from = row_of<W>(x, rows[r]);
+          if constexpr (fetches) from.fetch(c, distance, lanes);
           const numbers element = from.load(c, lanes, identity);
           if constexpr (has_check) check[r] += element;
           return element;
@@ -92,13 +112,13 @@ struct row_reduce {
         },
         result);
     unrolled<Rows>([&](auto r) {
-      const row<const T, W> from = row_of<W>(x, first, r);
+      const row<const T, W> from = row_of<W>(x, rows[r]);
       if constexpr (Kind == reduction::norm) result[r] = norm_of(members, from, result[r]);
       if constexpr (has_check) {
         const number sum = kernels::sum(check[r]);
         if (sum != sum) result[r] = maximum_or_nan(members, from);  // NaN, or infinity - infinity
       }
-      if (members.rank() == 0) out(first.batch, first.row + r) = result[r];
+      if (members.rank() == 0) out(rows[r].batch, rows[r].row) = result[r];
     });
   }
 

@@ -235,6 +235,18 @@ TEST_P(rows_test, reductions_agree_with_f64) {
   check_reduction<float>(row_reduction::sum_of_squares, {2, 3, 70});
 }
 
+TEST_P(rows_test, work_groups_with_many_rows_leave_none_out) {
+  // On a CPU a group takes several rows at once, here of more than one matrix; the last group has fewer than others.
+  const layout l{3, 20 * properties(GetParam()).compute_units + 3, 37, 1, 2, 5};
+  for (const team_shape shape : {team_shape::vector_512, team_shape::vector_256}) {
+    SCOPED_TRACE(name_of(shape));
+    detail::force_team_shape(shape);
+    for (const auto kind : {row_reduction::sum, row_reduction::maximum}) check_reduction<float>(kind, l);
+    check_softmax<float>(l);
+    check_layer_norm<float>(l, true);
+  }
+}
+
 TEST_P(rows_test, reductions_go_down_columns_too) {
   for (const team_shape shape : {team_shape::vector_512, team_shape::vector_256, team_shape::scalar,
                                  team_shape::group_32, team_shape::group_256}) {

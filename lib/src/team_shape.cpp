@@ -32,7 +32,7 @@ team_shape choose_team_shape(const sycl::queue& queue, std::int64_t columns, boo
 
 std::int64_t rows_per_group(const sycl::queue& queue, team_shape shape, std::int64_t rows, std::int64_t row_bytes) {
   if (shape == team_shape::group_32 || shape == team_shape::group_256) return 1;
-  constexpr std::int64_t group_bytes = 256 * 1024, at_once = 8;  // at_once: rows that kernels take together, at most
+  constexpr std::int64_t group_bytes = 256 * 1024, at_once = 4;  // at_once: rows that kernels take together, at most
   const std::int64_t by_bytes = group_bytes / std::max<std::int64_t>(row_bytes, 1);
   const std::int64_t by_cores = rows / (4 * properties(queue.get_device()).compute_units);
   const std::int64_t count = std::max<std::int64_t>(1, std::min(by_bytes, by_cores));
