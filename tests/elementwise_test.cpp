@@ -258,8 +258,8 @@ TEST_P(elementwise_test, transposes) {
 }
 
 TEST_P(elementwise_test, streaming_stores_write_the_same) {
-  const auto check = [&]<class T>(T) {
-    const std::int64_t rows = 37, columns = 70, stride = 96;  // rows begin at cache lines and end inside of one
+  // Rows begin at cache lines and end inside of one.
+  const auto check = [&]<class T>(T, std::int64_t rows, std::int64_t columns, std::int64_t stride) {
     std::vector<T> host;
     for (const float x : random_numbers<float>(stride * stride, 6)) host.push_back(static_cast<T>(x));
     tensor<T> x(queue_, {stride * stride}, host);
@@ -280,9 +280,11 @@ TEST_P(elementwise_test, streaming_stores_write_the_same) {
     EXPECT_EQ(run(team_shape::streaming_512), run(team_shape::vector_512));
     EXPECT_EQ(run(team_shape::streaming_256), run(team_shape::vector_256));
   };
-  check(0.f);
-  check(bfloat16(0.f));
-  if (has_fp64()) check(0.0);
+  check(0.f, 37, 70, 96);
+  check(0.f, 485, 231, 512);  // several tiles of a transpose
+  check(bfloat16(0.f), 37, 70, 96);
+  check(bfloat16(0.f), 231, 485, 512);
+  if (has_fp64()) check(0.0, 37, 70, 96);
 }
 
 TEST_P(elementwise_test, dependencies_are_honoured) {

@@ -2,6 +2,7 @@
 
 #include <nullscope/elementwise.hpp>
 #include <nullscope/launch.hpp>
+#include <utility>
 
 #include "checks.hpp"
 #include "team_shape.hpp"
@@ -93,27 +94,38 @@ sycl::event map(sycl::queue& queue, Operation operation, view<const T, 3> x, vie
 template <class T>
 sycl::event transpose_dense(sycl::queue& queue, view<const T, 3> x, view<T, 3> out,
                             const std::vector<sycl::event>& dependencies) {
-  constexpr int lanes = sizeof(T) == 8 ? 8 : 16;
-  const std::int64_t streamable = lanes * sizeof(T) == 64 ? detail::streamable_bytes(out) : 0;  // only in whole lines
   // Ordinary stores that jump from page to page are so slow that it pays sooner to go past the caches.
   constexpr std::int64_t streams_from = 4 << 20, large_tiles_from = 64 << 20;  // bytes
+  const std::int64_t streamable = detail::streamable_bytes(out);
   const auto run = [&]<int W, int Items, bool Streams>() {
     using kernel_type = kernels::transpose_tiles<T, W, Items, Streams>;
     kernel_type kernel{x, out, kernel_type::local_side, kernel_type::local_side};
     const auto groups = [&] { return x.extent[0] * kernel.tiles_down() * kernel.tiles_across(); };
     if constexpr (W > 1) {
-      kernel.tile_rows = Streams && streamable >= large_tiles_from ? 512 : 128;
-      kernel.tile_columns = 512;
+      if (!kernel_type::is_kept) {
+        kernel.tile_rows = Streams && streamable >= large_tiles_from ? 512 : 128;
+        kernel.tile_columns = 512;
+      }
       const std::int64_t enough = 4 * properties(queue.get_device()).compute_units;
       while (groups() < enough && kernel.tile_columns > 64) kernel.tile_columns /= 2;
     }
     return launch(queue, detail::groups_of(groups(), Items), kernel_type::local_bytes, kernel, dependencies);
   };
+  constexpr int lanes = sizeof(T) == 8 ? 8 : 16;      // of a block: more would not fit the registers
+  constexpr bool in_lines = lanes * sizeof(T) == 64;  // so that blocks can be written past the caches
   switch (detail::choose_team_shape(queue, 2048, true, streamable, streams_from)) {
     case team_shape::vector_512:
     case team_shape::vector_256: return run.template operator()<lanes, 1, false>();
-    case team_shape::streaming_512:
-    case team_shape::streaming_256: return run.template operator()<lanes, 1, true>();
+    case team_shape::streaming_256:
+      if constexpr (sizeof(T) < 8) {
+        constexpr int half_a_line = 32 / sizeof(T);
+        constexpr std::size_t kept = kernels::transpose_tiles<T, half_a_line, 1, true>::local_bytes;
+        const std::int64_t available = properties(queue.get_device()).local_memory_bytes;
+        if (std::cmp_less(kept + detail::local_alignment, available))
+          return run.template operator()<half_a_line, 1, true>();
+      }
+      [[fallthrough]];
+    case team_shape::streaming_512: return run.template operator()<lanes, 1, in_lines>();
     default: return run.template operator()<1, 256, false>();
   }
 }
