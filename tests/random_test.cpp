@@ -9,12 +9,35 @@ namespace {
 
 TEST(philox, gives_the_published_test_vectors) {
   const auto words = [](std::uint64_t seed, std::uint64_t stream, std::uint64_t block) {
-    const kernels::philox_block b = kernels::philox(seed, stream, block);
-    return std::vector<std::uint32_t>(b.word, b.word + 4);
+    const kernels::philox_blocks<1> b = kernels::philox<1>(seed, stream, block);
+    return std::vector<std::uint64_t>(b.word, b.word + 4);
   };
-  EXPECT_EQ(words(0, 0, 0), (std::vector<std::uint32_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(words(0, 0, 0), (std::vector<std::uint64_t>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(words(0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88),
-            (std::vector<std::uint32_t>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+            (std::vector<std::uint64_t>{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(philox, gives_neighbouring_blocks_in_its_lanes) {
+  const std::uint64_t first = 0xfffffffd;  // the counter's low word overflows on the way
+  const kernels::philox_blocks<8> several = kernels::philox<8>(5, 6, first);
+  for (int lane = 0; lane < 8; ++lane) {
+    const kernels::philox_blocks<1> one = kernels::philox<1>(5, 6, first + static_cast<std::uint64_t>(lane));
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(several.word[i][lane], one.word[i]) << "lane " << lane;
+  }
+}
+
+template <class T>
+T log_of(T x) {
+  return kernels::portable_log(kernels::pack<T, 1>(x)).lanes;
+}
+template <class T>
+T sqrt_of(T x) {
+  return kernels::portable_sqrt(kernels::pack<T, 1>(x)).lanes;
+}
+template <class T>
+std::pair<T, T> sine_and_cosine(T turns) {
+  const auto found = kernels::sine_cosine_of_turns(kernels::pack<T, 1>(turns));
+  return {found.sine.lanes, found.cosine.lanes};
 }
 
 template <class T>
@@ -35,20 +58,20 @@ TEST(portable_functions, are_accurate_to_a_few_units_in_the_last_place) {
     large.push_back(static_cast<float>(i) * 3.4e-4f);
   }
   for (int e = 1; e <= 24; ++e) small.push_back(std::ldexp(1.0f, -e));
-  EXPECT_LT(worst_error_in_ulp<float>(kernels::portable_log<float>, std::log, small), 4);
-  EXPECT_LT(worst_error_in_ulp<float>(kernels::portable_sqrt<float>, std::sqrt, large), 2);
+  EXPECT_LT(worst_error_in_ulp<float>(log_of<float>, std::log, small), 4);
+  EXPECT_LT(worst_error_in_ulp<float>(sqrt_of<float>, std::sqrt, large), 2);
   for (const float u : small) {
-    const auto [sine, cosine] = kernels::sine_cosine_of_turns(u);
+    const auto [sine, cosine] = sine_and_cosine(u);
     EXPECT_NEAR(sine, std::sin(2 * M_PI * static_cast<double>(u)), 2e-7);
     EXPECT_NEAR(cosine, std::cos(2 * M_PI * static_cast<double>(u)), 2e-7);
   }
   for (int i = 1; i < 20000; ++i) {
     const double u = i * 5e-5 + 1e-13;
-    EXPECT_NEAR(kernels::portable_log(u), std::log(u), 4e-16 * std::max(1.0, -std::log(u)));
-    EXPECT_NEAR(kernels::portable_sqrt(33 * u), std::sqrt(33 * u), 4e-16 * std::sqrt(33 * u));
+    EXPECT_NEAR(log_of(u), std::log(u), 4e-16 * std::max(1.0, -std::log(u)));
+    EXPECT_NEAR(sqrt_of(33 * u), std::sqrt(33 * u), 4e-16 * std::sqrt(33 * u));
     if (u < 1) {
-      EXPECT_NEAR(kernels::sine_cosine_of_turns(u).sine, std::sin(2 * M_PI * u), 1e-15);
-      EXPECT_NEAR(kernels::sine_cosine_of_turns(u).cosine, std::cos(2 * M_PI * u), 1e-15);
+      EXPECT_NEAR(sine_and_cosine(u).first, std::sin(2 * M_PI * u), 1e-15);
+      EXPECT_NEAR(sine_and_cosine(u).second, std::cos(2 * M_PI * u), 1e-15);
     }
   }
 }
