@@ -34,7 +34,8 @@ void stage(const block<In>& from, int padded_rows, int padded_columns, T* to, in
   for (int r = lane * W; r < padded_rows; r += Lanes * W) {
     for (int c = row * W; c < padded_columns; c += Rows * W) {
       const In* source = from.data + r * from.row_stride + c * from.column_stride;
-      if (from.row_stride == 1 && r + W <= from.rows && c + W <= from.columns) {
+      const bool is_whole = r + W <= padded_rows && r + W <= from.rows && c + W <= from.columns;
+      if (from.row_stride == 1 && is_whole) {
         typename pack<T, W>::lanes_type x[W];
 #pragma unroll
         for (int i = 0; i < W; ++i) x[i] = load<W>(source + i * from.column_stride).lanes;

@@ -3,9 +3,36 @@
 
 #include "gemm_joint_matrix_plan.hpp"
 #include "gemm_support.hpp"
+#include "stage.hpp"
 
 namespace nullscope::test {
 namespace {
+
+/// A tile in local memory has as many rows as a group needs, which need be no multiple of W; the matrix goes on below.
+template <class T, int W>
+void check_staging_of_columns() {
+  const int rows = W + W / 2 + 1, columns = 2 * W, stride = columns + 3;
+  const std::int64_t all_rows = 5 * W;
+  const std::vector<T> matrix = random_numbers<T>(all_rows * columns, 3);  // a column after the other
+  const T rubbish = T(77);
+  std::vector<T> staged(static_cast<std::size_t>(2 * rows * stride), rubbish);
+  kernels::stage<W, 1, 1>(kernels::block<T>{matrix.data(), 1, all_rows, all_rows, columns}, rows, columns,
+                          staged.data(), stride, 0, 0);
+  for (int r = 0; r < 2 * rows; ++r) {
+    for (int c = 0; c < stride; ++c) {
+      const bool is_inside = r < rows && c < columns;
+      const T expected = is_inside ? matrix[static_cast<std::size_t>(c * all_rows + r)] : rubbish;
+      ASSERT_EQ(staged[static_cast<std::size_t>(r * stride + c)], expected) << "row " << r << ", column " << c;
+    }
+  }
+}
+
+TEST(stage, writes_no_rows_beyond_those_asked_for) {
+  check_staging_of_columns<float, 16>();
+  check_staging_of_columns<float, 8>();
+  check_staging_of_columns<double, 4>();
+  check_staging_of_columns<float, 1>();
+}
 
 TEST_P(gemm_test, does_not_read_the_factors_for_alpha_0_and_gives_beta_c_for_k_0) {
   tensor<float> factor(queue_, {1, 2, 2}, std::vector<float>(4, static_cast<float>(not_a_number)));
