@@ -131,9 +131,7 @@ int main(int argc, char** argv) {
     std::vector<shape> shapes{{512, 512, 512}, {1024, 1024, 1024}, {2048, 2048, 2048}};
     for (const std::int64_t tokens : {128, 256, 512, 1024, 2048}) shapes.push_back({tokens, 384, 1536});
     for (const shape& s : shapes) add<float, float>(suite, "f32", s);
-    for (const shape& s : shapes) {
-      if (suite.queue().get_device().has(sycl::aspect::fp64)) add<double, double>(suite, "f64", s);
-    }
+    for (const shape& s : shapes) add<double, double>(suite, "f64", s);
     for (const shape& s : shapes) add<nullscope::bfloat16, float>(suite, "bf16", s);
   });
 }

@@ -195,7 +195,7 @@ class suite {
   sycl::queue& queue() { return queue_; }
 
   /// Adds a comparison; `make(queue)` returns the data that its paths share. Add paths and a verification to the
-  /// result.
+  /// result. On a device without doubles those of type "f64" are left out.
   template <class Make>
   auto& add(workload work, Make make) {
     using data = std::invoke_result_t<Make, sycl::queue&>;

@@ -99,8 +99,9 @@ void add_random(suite& suite, std::int64_t count) {
       .path("loop",
             [](data& d) {
               parallel_for(d.count, [&](std::int64_t begin, std::int64_t end) {
-                for (std::int64_t i = begin; i < end; ++i)
+                for (std::int64_t i = begin; i < end; ++i) {
                   d.host[static_cast<std::size_t>(i)] = number_at<T, Normal>(i);
+                }
               });
             })
       .clear([](data& d) {

@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
   using namespace nullscope::bench;
   return run(argc, argv, "peak arithmetic and copy bandwidth", [](suite& suite) {
     add_fma<float>(suite, "f32");
-    if (suite.queue().get_device().has(sycl::aspect::fp64)) add_fma<double>(suite, "f64");
+    add_fma<double>(suite, "f64");
     if (matrix_probe::serves(suite.queue())) add_matrix(suite);
     for (const std::int64_t mebibytes : {1, 4, 16, 64, 256, 1024}) add_copy(suite, mebibytes);
   });

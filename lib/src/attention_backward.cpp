@@ -103,12 +103,12 @@ template <class T, class Shape>
 std::int64_t panels_of_block(const sycl::queue& queue) {
   using kernel = kernels::attention_backward<T, Shape>;
   const device_properties& device = properties(queue.get_device());
-  const std::int64_t available = device.local_memory_bytes - static_cast<std::int64_t>(detail::local_alignment);
+  const std::int64_t available = device.usable_local_bytes();
   std::int64_t panels = std::max(8, Shape::workers);
   while (panels > Shape::workers && kernel::local_bytes(panels) > available) panels -= Shape::workers;
   if (kernel::local_bytes(panels) > available) {
-    throw unsupported_device(fmt::format("{}: {} has {} bytes of local memory, {} are needed", name, device.name,
-                                         device.local_memory_bytes, kernel::local_bytes(panels)));
+    throw unsupported_device(fmt::format("{}: {} has {} usable bytes of local memory, {} are needed", name, device.name,
+                                         available, kernel::local_bytes(panels)));
   }
   return panels;
 }

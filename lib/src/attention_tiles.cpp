@@ -39,8 +39,7 @@ constexpr int most_panels = 2;
 
 template <int Panels>
 bool fits(const device_properties& device, std::int64_t dk, std::int64_t dv) {
-  return kernel<Panels, false>::local_bytes(dk, dv) + static_cast<std::int64_t>(local_alignment) <=
-         device.local_memory_bytes;
+  return kernel<Panels, false>::local_bytes(dk, dv) <= device.usable_local_bytes();
 }
 
 /// Of one matrix (outer, k) that is a right factor.

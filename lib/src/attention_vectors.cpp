@@ -15,7 +15,7 @@ using kernel = kernels::attention_forward_vectors<In, T, typename attention_vect
 
 template <class Kernel>
 bool fits(const device_properties& device, std::int64_t panels, std::int64_t dk, std::int64_t dv) {
-  return Kernel::local_bytes(panels, dk, dv) + static_cast<std::int64_t>(local_alignment) <= device.local_memory_bytes;
+  return Kernel::local_bytes(panels, dk, dv) <= device.usable_local_bytes();
 }
 
 /// The kernel reads numbers of type T that are neighbours in their row.

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
+#include <nullscope/launch.hpp>
 #include <optional>
 #include <unordered_map>
 
@@ -97,6 +98,10 @@ device_properties ask(const sycl::device& device) {
 }
 
 }  // namespace
+
+std::int64_t device_properties::usable_local_bytes() const {
+  return local_memory_bytes - static_cast<std::int64_t>(detail::local_alignment);
+}
 
 std::string_view to_string(device_kind kind) {
   switch (kind) {

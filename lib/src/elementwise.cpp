@@ -120,9 +120,9 @@ sycl::event transpose_dense(sycl::queue& queue, view<const T, 3> x, view<T, 3> o
       if constexpr (sizeof(T) < 8) {
         constexpr int half_a_line = 32 / sizeof(T);
         constexpr std::size_t kept = kernels::transpose_tiles<T, half_a_line, 1, true>::local_bytes;
-        const std::int64_t available = properties(queue.get_device()).local_memory_bytes;
-        if (std::cmp_less(kept + detail::local_alignment, available))
+        if (std::cmp_less_equal(kept, properties(queue.get_device()).usable_local_bytes())) {
           return run.template operator()<half_a_line, 1, true>();
+        }
       }
       [[fallthrough]];
     case team_shape::streaming_512: return run.template operator()<lanes, 1, in_lines>();

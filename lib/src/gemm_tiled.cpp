@@ -41,9 +41,10 @@ sycl::event launch_shape(sycl::queue& queue, const gemm_call<In, T>& call,
   const std::int64_t column_panels = ceil_div(call.c.extent[2], Shape::panel_columns);
   gemm_plan plan{ceil_div(row_panels, Shape::item_rows), column_panels};
   if constexpr (Shape::work_items == 1) {
-    const std::int64_t available = device.local_memory_bytes - static_cast<std::int64_t>(local_alignment);
     std::int64_t most_row_panels = 1;
-    while (std::cmp_less_equal(kernel::local_bytes(most_row_panels + 1), available)) ++most_row_panels;
+    while (std::cmp_less_equal(kernel::local_bytes(most_row_panels + 1), device.usable_local_bytes())) {
+      ++most_row_panels;
+    }
     plan = plan_gemm({batch, row_panels, column_panels, most_row_panels, Shape::rows, Shape::panel_columns},
                      device.compute_units);
   }

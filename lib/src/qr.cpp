@@ -71,7 +71,7 @@ qr_level<T, W> make_level(const sycl::queue& queue, const qr_choices& choices, s
     layout.block_rows = layout.padded(std::min(wanted, layout.chunk_rows - layout.steps));
   }
   layout.uses_local_memory =
-      layout.local() * static_cast<std::int64_t>(sizeof(T)) + 256 <= properties(queue.get_device()).local_memory_bytes;
+      layout.local() * static_cast<std::int64_t>(sizeof(T)) <= properties(queue.get_device()).usable_local_bytes();
   return level;
 }
 

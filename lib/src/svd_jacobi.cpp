@@ -33,8 +33,8 @@ std::int64_t sums_bytes(jacobi_shape shape) {
 /// A matrix in local memory costs no scratch; on a CPU, local memory is memory like any other.
 template <class T>
 bool is_local(const sycl::queue& queue, const kernels::svd_jacobi_layout& layout, jacobi_shape shape) {
-  const std::int64_t available = properties(queue.get_device()).local_memory_bytes - 1024;
-  return !shape.is_wide && bytes_of<T>(layout) + sums_bytes<T>(shape) <= available;
+  const std::int64_t bytes = bytes_of<T>(layout) + sums_bytes<T>(shape);
+  return !shape.is_wide && bytes <= properties(queue.get_device()).usable_local_bytes();
 }
 
 /// Enough work-groups to fill the device, each with its own scratch memory.

@@ -34,6 +34,9 @@ struct device_properties {
 
   /// A CPU with AVX-512: 32 registers of 64 bytes. Kernels take other CPUs for ones with 16 of 32 bytes.
   bool has_512_bit_vectors() const { return vector_bytes >= 64; }
+
+  /// The most local memory that a kernel can ask `launch` for: all but what may be lost to alignment.
+  std::int64_t usable_local_bytes() const;
 };
 
 std::string_view to_string(device_kind kind);
