@@ -1,8 +1,11 @@
+#include <filesystem>
+#include <fstream>
 #include <nullscope/launch.hpp>
 #include <nullscope/tensor.hpp>
 #include <thread>
 
 #include "broken_kernel.hpp"
+#include "command.hpp"
 #include "support.hpp"
 #include "test_kernels.hpp"
 
@@ -180,6 +183,19 @@ TEST_P(launch_test, an_error_names_the_kernel_and_carries_the_compilers_log) {
   }
   const std::string message = message_of<compilation_error>([&] { warm_up<number_cells, broken_kernel<int>>(queue_); });
   EXPECT_NE(message.find("broken_kernel<int>"), std::string::npos) << message;
+}
+
+TEST_P(launch_test, files_of_the_current_folder_are_not_taken_for_headers) {
+  const temporary_folder folder;
+  for (const char* name : {"new", "version", "test_kernels.hpp"}) std::ofstream(folder / name) << "#error the user's\n";
+  std::vector<kernel_header> headers = test_kernel_headers();
+  for (kernel_header& header : headers) header.text += "// " + folder / "\n";  // no cache knows it
+  add_kernel_headers(headers);
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder / "");
+  EXPECT_NO_THROW(EXPECT_EQ((run_iota<3000, false>())[0], 3000));
+  std::filesystem::current_path(before);
+  SetUpTestSuite();  // the true headers again
 }
 
 TEST_P(launch_test, a_source_that_nobody_added_is_named) {

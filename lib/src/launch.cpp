@@ -30,6 +30,10 @@ namespace {
 
 namespace compiler = sycl::ext::oneapi::experimental;
 
+/// Where the embedded headers stand for the run-time compiler: a folder of theirs alone. In the current folder, which
+/// would be the default, a file `version` or `new` of the user would be taken for the header of C++.
+constexpr const char* header_folder = "/nullscope-embedded-headers";
+
 /// Two queues share a compiled kernel if they share context and device.
 struct cache_key {
   const detail::kernel_description* kernel;
@@ -74,7 +78,7 @@ std::string entry_point(const detail::kernel_description& kernel, const sycl::de
   return fmt::format(
       "#include <sycl/sycl.hpp>\n"
       "namespace ext = sycl::ext::oneapi;\n"
-      "#include \"{0}\"\n"
+      "#include <{0}>\n"
       "using kernel_type = {1};\n"
       "extern \"C\" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::nd_range_kernel<{2}>))\n"
       "{3}"
@@ -87,9 +91,10 @@ std::string entry_point(const detail::kernel_description& kernel, const sycl::de
 }
 
 sycl::kernel compile(const cache_key& key, const std::map<std::string, std::string>& headers) {
-  std::vector<std::string> options{"-std=c++20", "-I."};  // embedded headers stand before the runtime's own
+  // Embedded headers stand before the runtime's own.
+  std::vector<std::string> options{"-std=c++20", fmt::format("-I{}", header_folder)};
 #ifdef __x86_64__
-  if (key.device.is_cpu()) {                              // its instructions may be used
+  if (key.device.is_cpu()) {  // its instructions may be used
     options.push_back("-DNULLSCOPE_X86_DEVICE");
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
       options.push_back("-DNULLSCOPE_AVX512_DEVICE");
@@ -99,7 +104,7 @@ sycl::kernel compile(const cache_key& key, const std::map<std::string, std::stri
   std::string log;
   try {
     compiler::include_files includes;
-    for (const auto& [name, text] : headers) includes.add(name, text);
+    for (const auto& [name, text] : headers) includes.add(fmt::format("{}/{}", header_folder, name), text);
     auto source = compiler::create_kernel_bundle_from_source(key.context, compiler::source_language::sycl,
                                                              entry_point(*key.kernel, key.device),
                                                              compiler::properties{includes});
