@@ -141,15 +141,16 @@ template <class T, int W>
 inline constexpr int places_written = W > 1 && W * sizeof(number_of<T>) >= 64 ? 4 : 1;
 
 /// Calls visit(column, lanes) for the packs of a row that are this work-item's, in `parts` parts of the row side by
-/// side.
-template <int W, int parts, int Items, class Visit>
+/// side, or of one part `packs_a_round` at a time.
+template <int W, int parts, int packs_a_round, int Items, class Visit>
 void walk_in_parts(const team<Items>& members, std::int64_t columns, Visit visit) {
   const std::int64_t part = parts == 1 ? 0 : columns / (parts * W) * W;
   for (std::int64_t column = 0; column < part; column += W) {
     unrolled<parts>([&](auto i) { visit(i * part + column, all_lanes{}); });
   }
-  walk<W, parts == 1 ? 4 : 1>(members, columns - parts * part,
-                              [&](auto, std::int64_t column, auto lanes) { visit(parts * part + column, lanes); });
+  walk<W, parts == 1 ? packs_a_round : 1>(members, columns - parts * part, [&](auto, std::int64_t column, auto lanes) {
+    visit(parts * part + column, lanes);
+  });
 }
 
 /// How many registers the sum of a row runs in. Several rows at once need no more than one each, nor do packs of 512
