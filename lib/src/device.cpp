@@ -51,6 +51,17 @@ std::vector<matrix_tile> bf16_tiles([[maybe_unused]] const sycl::device& device)
   return tiles;
 }
 
+/// The size of a CPU's vector registers.
+std::int64_t vector_bytes_of([[maybe_unused]] const sycl::device& device) {
+#if defined(__ADAPTIVECPP__) && defined(__x86_64__)
+  // It says one float for every CPU. Its kernels run on the host's CPU, which can be asked itself.
+  if (__builtin_cpu_supports("avx512f")) return 64;
+  return __builtin_cpu_supports("avx2") ? 32 : 16;
+#else
+  return std::int64_t{device.get_info<info::native_vector_width_float>()} * 4;
+#endif
+}
+
 /// A runtime may say "no limit" by the largest unsigned number.
 std::int64_t signed_bytes(std::uint64_t bytes) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, std::numeric_limits<std::int64_t>::max()));
@@ -69,9 +80,7 @@ device_properties ask(const sycl::device& device) {
   for (const std::size_t size : device.get_info<info::sub_group_sizes>()) {
     result.sub_group_sizes.push_back(static_cast<std::int64_t>(size));
   }
-  if (result.kind == device_kind::cpu) {
-    result.vector_bytes = std::int64_t{device.get_info<info::native_vector_width_float>()} * 4;
-  }
+  if (result.kind == device_kind::cpu) result.vector_bytes = vector_bytes_of(device);
   result.compute_units = device.get_info<info::max_compute_units>();
   result.max_work_group_size = static_cast<std::int64_t>(device.get_info<info::max_work_group_size>());
   result.local_memory_bytes = signed_bytes(device.get_info<info::local_mem_size>());
