@@ -31,10 +31,15 @@ TEST(properties, are_plausible_and_asked_once) {
     const device_properties& found = properties(device);
     EXPECT_FALSE(found.name.empty());
     EXPECT_FALSE(found.sub_group_sizes.empty());
-    EXPECT_EQ(found.vector_bytes > 0, found.kind == device_kind::cpu);
+    if (found.kind == device_kind::cpu) {
+      EXPECT_GE(found.vector_bytes, 16);  // every CPU of 64 bits has vectors of 128
+    } else {
+      EXPECT_EQ(found.vector_bytes, 0);
+    }
     EXPECT_EQ(found.vector_bytes & (found.vector_bytes - 1), 0);
     EXPECT_GT(found.compute_units, 0);
-    EXPECT_GT(found.local_memory_bytes, 0);
+    EXPECT_GT(found.usable_local_bytes(), 0);
+    EXPECT_LT(found.usable_local_bytes(), found.local_memory_bytes);
     EXPECT_LE(found.local_memory_bytes, std::int64_t{1} << 30);  // loops count up to it
     EXPECT_GT(found.max_allocation_bytes, 0);
     EXPECT_GE(found.global_memory_bytes, found.max_allocation_bytes);
