@@ -50,6 +50,12 @@ struct workload {
   double footprint = 0;  ///< bytes of memory that a call touches; 0: as many as it moves
 };
 
+/// The `type` of a workload in float or double.
+template <class T>
+std::string type_name() {
+  return std::is_same_v<T, float> ? "f32" : "f64";
+}
+
 /// What the verification of a path found.
 class report {
  public:

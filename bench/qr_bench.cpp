@@ -123,7 +123,7 @@ void add(suite& suite, std::int64_t batch, std::int64_t m, std::int64_t n, bool 
   auto column_major = std::make_shared<bool>(false);
   suite
       .add({.operation = with_q ? "qr" : "qr_r",
-            .type = sizeof(T) == 4 ? "f32" : "f64",
+            .type = type_name<T>(),
             .sizes = {{"batch", batch}, {"m", m}, {"n", n}},
             .flops = static_cast<double>(batch) * flops,
             .bytes = static_cast<double>(batch) * numbers * sizeof(T)},

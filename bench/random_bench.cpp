@@ -77,7 +77,7 @@ void add_random(suite& suite, std::int64_t count) {
   using data = random_data<T>;
   suite
       .add({.operation = Normal ? "normal" : "uniform",
-            .type = sizeof(T) == 4 ? "f32" : "f64",
+            .type = type_name<T>(),
             .sizes = {{"n", count}},
             .bytes = sizeof(T) * static_cast<double>(count)},
            [=](sycl::queue& queue) { return data(queue, count); })

@@ -17,11 +17,6 @@
 namespace nullscope::bench {
 namespace {
 
-template <class T>
-std::string type_name() {
-  return sizeof(T) == 4 ? "f32" : "f64";
-}
-
 /// x (rows, columns) -> out (rows, results): results is the number of columns, or 1 for a reduction.
 template <class T>
 struct rows_data {

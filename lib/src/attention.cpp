@@ -76,7 +76,7 @@ std::int64_t panels_of_group(const sycl::queue& queue, const view<T, 4>& out, st
   const device_properties& device = properties(queue.get_device());
   const std::int64_t dv = out.extent[3], panels = detail::ceil_div(out.extent[2], Shape::rows);
   const auto fits = [&](std::int64_t count) {
-    return detail::forward_local_bytes<T, Shape>(count, dk, dv) <= device.usable_local_bytes();
+    return kernels::attention_local<T, Shape>::bytes(count, dk, dv) <= device.usable_local_bytes();
   };
   detail::check_local_memory<T>(name, queue, dk, dv);
   std::int64_t count = Shape::workers;

@@ -86,18 +86,12 @@ auto with_weights_shape(const sycl::queue& queue, Call call) {
   });
 }
 
-/// Local memory that a work-group of the forward kernel of GPUs needs for `panels` panels of heads of dk and dv.
-template <class T, class Shape>
-std::int64_t forward_local_bytes(std::int64_t panels, std::int64_t dk, std::int64_t dv) {
-  return kernels::attention_local<T, Shape>::bytes(panels, dk, dv);
-}
-
 /// Calls call.operator()<Shape>() with the layout of the forward kernel of GPUs for heads of dk and dv.
 template <class T, class Call>
 auto with_forward_shape(const sycl::queue& queue, std::int64_t dk, std::int64_t dv, Call call) {
   const std::int64_t available = properties(queue.get_device()).usable_local_bytes();
   if (choose_attention_lanes(queue.get_device()) == attention_lanes::one_worker ||
-      forward_local_bytes<T, attention_work_items>(attention_work_items::workers, dk, dv) > available) {
+      kernels::attention_local<T, attention_work_items>::bytes(attention_work_items::workers, dk, dv) > available) {
     return call.template operator()<attention_one_worker>();
   }
   return call.template operator()<attention_work_items>();
@@ -108,7 +102,7 @@ template <class T>
 void check_local_memory(std::string_view function, const sycl::queue& queue, std::int64_t dk, std::int64_t dv) {
   if (attention_vectors_serve<T>(queue, dk, dv)) return;
   const std::int64_t needed = with_forward_shape<T>(
-      queue, dk, dv, [&]<class Shape>() { return forward_local_bytes<T, Shape>(Shape::workers, dk, dv); });
+      queue, dk, dv, [&]<class Shape>() { return kernels::attention_local<T, Shape>::bytes(Shape::workers, dk, dv); });
   const device_properties& device = properties(queue.get_device());
   if (needed <= device.usable_local_bytes()) return;
   throw unsupported_device(fmt::format("{}: {} has {} usable bytes of local memory, heads of {} and {} need {}",
