@@ -3,7 +3,7 @@
 
 #include <nullscope/view.hpp>
 
-#include "pack_math.hpp"
+#include "pack_gelu.hpp"
 #include "row.hpp"
 
 namespace nullscope::kernels {
@@ -26,10 +26,12 @@ struct scale_by {
   }
 };
 
+template <class T>
 struct apply_exp {
+  exp_numbers<T> numbers;
   template <class Pack>
   Pack operator()(Pack x) const {
-    return exp(x);
+    return exp(x, numbers);
   }
 };
 
@@ -40,17 +42,21 @@ struct apply_relu {
   }
 };
 
+template <class T>
 struct apply_gelu {
+  gelu_numbers<T> numbers;
   template <class Pack>
   Pack operator()(Pack x) const {
-    return gelu(x);
+    return gelu(x, numbers);
   }
 };
 
+template <class T>
 struct apply_gelu_tanh {
+  exp_of_nonpositive_numbers<T> numbers;
   template <class Pack>
   Pack operator()(Pack x) const {
-    return gelu_tanh(x);
+    return gelu_tanh(x, numbers);
   }
 };
 
@@ -70,21 +76,15 @@ struct product {
   }
 };
 
-/// How many registers a pack of an operation takes where they are of 256 bits. The steps of these functions wait for
-/// one another, and there are too few registers for their constants: two packs share what is loaded.
-///
-/// Medians in turns on Zen 3, in ms, of four packs a round in one register each; one; four in two; one in two; one in
-/// four:
-///   65536 x 1024 float: exp 16.3 16.7 16.7 15.8 23.8, gelu 30.3 27.3 28.9 24.5 28.7
-///   6144 x 512 double: exp 3.4 2.4 2.8 2.2 2.2, gelu 5.8 5.4 8.5 5.2 4.2
+/// How many packs an operation takes at a time, on a CPU: functions one, as their numbers need all registers.
 template <class Operation>
-inline constexpr int registers_of_a_pack = 1;
-template <>
-inline constexpr int registers_of_a_pack<apply_exp> = 2;
-template <>
-inline constexpr int registers_of_a_pack<apply_gelu> = 2;
-template <>
-inline constexpr int registers_of_a_pack<apply_gelu_tanh> = 2;
+inline constexpr int packs_a_round = 4;
+template <class T>
+inline constexpr int packs_a_round<apply_exp<T>> = 1;
+template <class T>
+inline constexpr int packs_a_round<apply_gelu<T>> = 1;
+template <class T>
+inline constexpr int packs_a_round<apply_gelu_tanh<T>> = 1;
 
 /// Which part of a view (batch, rows, columns) falls to a work-group: `rows` rows by `columns` columns, tiles of a row
 /// first.
@@ -121,8 +121,6 @@ struct map_one {
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   static constexpr int parts = sizeof(In) > sizeof(Out) ? places_written<In, W> : places_written<Out, W>;
-  static constexpr int registers = W > 1 && parts == 1 ? registers_of_a_pack<Operation> : 1;
-  static constexpr int lanes_of_a_pack = W * registers, packs_a_round = registers == 1 ? 4 : 1;
 
   view<const In, 3> x;
   view<Out, 3> out;
@@ -132,12 +130,13 @@ struct map_one {
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     const team<Items> members(item, local);
     for (tile part(out, shape, item.get_group(0)); !part.rows.empty(); part.rows.advance(1)) {
-      const auto from = row_of<lanes_of_a_pack>(x, part.rows.current()).from(part.first_column);
-      const auto to = row_of<lanes_of_a_pack, Streams>(out, part.rows.current()).from(part.first_column);
-      walk_in_parts<lanes_of_a_pack, parts, packs_a_round>(members, part.columns, [&](std::int64_t c, auto lanes) {
-        if constexpr (Streams) from.fetch(c, fetched_ahead<In>, lanes);
-        to.store(c, convert<number_of<Out>>(operation(from.load(c, lanes))), lanes);
-      });
+      const auto from = row_of<W>(x, part.rows.current()).from(part.first_column);
+      const auto to = row_of<W, Streams>(out, part.rows.current()).from(part.first_column);
+      walk_in_parts<W, parts, W == 1 ? 4 : packs_a_round<Operation>>(
+          members, part.columns, [&](std::int64_t c, auto lanes) {
+            if constexpr (Streams) from.fetch(c, fetched_ahead<In>, lanes);
+            to.store(c, convert<number_of<Out>>(operation(from.load(c, lanes))), lanes);
+          });
     }
   }
 };

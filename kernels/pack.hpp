@@ -259,16 +259,6 @@ void stream(bfloat16* to, pack<float, W> x) {
   stream(&to->bits, bfloat16_bits(x));
 }
 
-/// Asks for the cache line at `from`, which need not exist, ahead of its use, where the device is known to understand:
-/// into the second cache, which waits for three times as many lines as the first one. (In SYCL's own prefetch every
-/// call is one, into the first cache: no gain.)
-template <class T>
-void fetch([[maybe_unused]] const T* from) {
-#ifdef NULLSCOPE_X86_DEVICE
-  asm volatile("prefetcht2 (%0)" : : "r"(from));
-#endif
-}
-
 /// Stores the first `count` (0 to W) lanes, by halves.
 template <class T, class Number, int W>
 void store_tail(T* to, pack<Number, W> x, std::int64_t count) {

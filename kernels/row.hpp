@@ -1,7 +1,7 @@
 /// How a team walks along a row.
 #pragma once
 
-#include "pack.hpp"
+#include "pack_x86.hpp"
 #include "team.hpp"
 
 namespace nullscope::kernels {

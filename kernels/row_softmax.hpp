@@ -17,8 +17,10 @@ namespace nullscope::kernels {
 /// Share of the bandwidth of a copy, in one run each, of three loops with one row of maxima ahead; the same four rows
 /// at once; one loop; one loop that fetches 16 KiB ahead:
 ///   65536 x 1024 float, streaming: - 0.67 0.66 0.88;  6144 x 512 float: 0.70 0.58 0.71 0.77
-/// With AVX2 (Zen 3), separate runs, of packs of 256 bits; the same two at once; packs of 512 bits in two registers:
-///   65536 x 1024 float, streaming: 0.47 0.57 0.70;  6144 x 512 float: 0.36 0.45 0.46
+/// With registers of 256 bits (Zen 4 without AVX-512), medians in turns, time by that of packs of 512 bits in two
+/// registers with e^r and constants; powers of two and numbers as arguments in such packs; in packs of 256 bits; those
+/// with the polynomial by pairs:
+///   65536 x 1024 float, streaming: 0.90 0.72 0.77;  6144 x 512 float: 0.92 0.70 0.78
 template <class T, int W, int Items, bool Streams>
 struct row_softmax {
   static constexpr const char* source = "row_softmax.hpp";
@@ -32,6 +34,7 @@ struct row_softmax {
   view<T, 3> y;
   view<T, 2> log_sum_exp;  // null: not asked for
   std::int64_t rows_per_group;
+  exp_of_nonpositive_numbers<T> exponential = {};
 
   /// A row of exponentials in local memory, in elements; two take turns.
   static constexpr std::int64_t kept_stride(std::int64_t columns) { return (columns + W - 1) / W * W; }
@@ -113,7 +116,7 @@ struct row_softmax {
     unrolled<slots>([&](auto slot) { sum[slot] = numbers(0); });
     walk<W, slots>(members, x.extent[2], [&](auto slot, std::int64_t c, auto lanes) {
       from.fetch(c, distance, lanes);
-      const numbers e = scaled_exp_of_nonpositive(from.load(c, lanes, -infinity) - numbers(offset));
+      const numbers e = scaled_exp_of_nonpositive(from.load(c, lanes, -infinity) - numbers(offset), exponential);
       kept.store(c, e, lanes);
       sum[slot] += e;
       if constexpr (Items == 1) {

@@ -61,7 +61,7 @@ class elementwise_test : public device_test {
     return out.to_host();
   }
 
-  /// Numbers of all sizes in (-range, range), both signs.
+  /// Numbers in (-range, range) of both signs: of all sizes, and evenly spread.
   template <class T>
   static std::vector<T> many_sizes(double range) {
     std::vector<T> numbers;
@@ -69,6 +69,8 @@ class elementwise_test : public device_test {
       numbers.push_back(static_cast<T>(x));
       numbers.push_back(static_cast<T>(-x));
     }
+    constexpr int steps = 20000;
+    for (int i = -steps; i < steps; ++i) numbers.push_back(static_cast<T>(range * (i + 0.37) / steps));
     return numbers;
   }
 
@@ -145,13 +147,17 @@ TEST_P(elementwise_test, functions_are_accurate_relative_to_their_results) {
   with_teams({team_shape::vector_512, team_shape::vector_256, team_shape::group_32}, [&] {
     EXPECT_LT(error_of<float>(unary_function::exp, 88.7), 2);
     EXPECT_EQ(error_of<float>(unary_function::relu, 100), 0);
+    EXPECT_LT(error_of<float>(unary_function::exp, 86), 2);  // no number beyond what one factor 2^n takes
     EXPECT_LT(error_of<float>(unary_function::gelu, 12), 8);
+    EXPECT_LT(error_of<float>(unary_function::gelu, 3.7), 8);  // no number in the tails
     EXPECT_LT(error_of<float>(unary_function::gelu_tanh, 2), 8);
     EXPECT_LT(error_of<float>(unary_function::gelu_tanh, 8), 80);  // e^z magnifies the rounding of z
   });
   if (!has_fp64()) return;
   EXPECT_LT(error_of<double>(unary_function::exp, 709.7), 2);
+  EXPECT_LT(error_of<double>(unary_function::exp, 700), 2);
   EXPECT_LT(error_of<double>(unary_function::gelu, 35), 16);
+  EXPECT_LT(error_of<double>(unary_function::gelu, 3.7), 8);
   EXPECT_LT(error_of<double>(unary_function::gelu_tanh, 2), 8);
 }
 

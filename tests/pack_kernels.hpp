@@ -47,6 +47,13 @@ void pack_operations(const T* numbers, T* results) {
   pack<T, W> changed = a;
   changed.set(W / 2, numbers[widest]);
   scalars[3] = changed[W / 2];
+  scalars[4] = any_less(a, a);
+  T* lanes_less = next();
+  for (int lane = 0; lane < W; ++lane) {
+    changed = a;
+    changed.set(lane, a[lane] + 1);
+    lanes_less[lane] = any_less(a, changed);
+  }
   T* halves = next();
   if constexpr (W > 1) {
     store(halves, high(a));

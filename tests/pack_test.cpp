@@ -57,9 +57,10 @@ void check_operations(const std::vector<T>& numbers, const std::vector<T>& resul
       EXPECT_NEAR(got(13), std::exp(a[i]), 2 * eps * std::exp(a[i]));
       EXPECT_NEAR(got(14), std::exp(-std::abs(a[i])), 2 * eps);
       EXPECT_EQ(got(15), static_cast<T>(static_cast<float>(a[i])));
+      EXPECT_EQ(got(17), 1) << "any_less";
       if (width > 1) {
-        EXPECT_EQ(got(17), a[(i + width / 2) % width]);
         EXPECT_EQ(got(18), a[(i + width / 2) % width]);
+        EXPECT_EQ(got(19), a[(i + width / 2) % width]);
       }
       sum += a[i];
       sum_of_sizes += std::abs(a[i]);
@@ -69,6 +70,7 @@ void check_operations(const std::vector<T>& numbers, const std::vector<T>& resul
     EXPECT_EQ(scalars[1], *std::max_element(a, a + width)) << width;
     EXPECT_EQ(scalars[2], a[width - 1]) << width;
     EXPECT_EQ(scalars[3], b[0]) << width;
+    EXPECT_EQ(scalars[4], 0) << width;
   }
 }
 

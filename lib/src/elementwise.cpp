@@ -167,12 +167,12 @@ sycl::event apply(sycl::queue& queue, unary_function function, std::type_identit
     return map(queue, operation, detail::with_rank<3>(x), detail::with_rank<3>(out), dependencies);
   };
   switch (function) {
-    case unary_function::exp: return run(kernels::apply_exp{});
+    case unary_function::exp: return run(kernels::apply_exp<T>{});
     case unary_function::relu: return run(kernels::apply_relu{});
-    case unary_function::gelu: return run(kernels::apply_gelu{});
+    case unary_function::gelu: return run(kernels::apply_gelu<T>{});
     case unary_function::gelu_tanh: break;
   }
-  return run(kernels::apply_gelu_tanh{});
+  return run(kernels::apply_gelu_tanh<T>{});
 }
 
 namespace detail {

@@ -86,7 +86,7 @@ sycl::event softmax(sycl::queue& queue, std::type_identity_t<view<const T, Rank>
   const std::int64_t columns = x.extent[Rank - 1];
   constexpr std::int64_t most_kept_columns = 4096;  // of exponentials, which shall stay in the caches of a core
   const std::int64_t streamable = columns <= most_kept_columns ? detail::streamable_bytes(y, x) : 0;
-  const team_shape shape = detail::with_512_bits(detail::choose_team_shape(queue, columns, neighbours, streamable));
+  const team_shape shape = detail::choose_team_shape(queue, columns, neighbours, streamable);
   return detail::with_streaming_team<sizeof(T)>(shape, [&]<int W, int Items, bool Streams>() {
     const kernels::row_softmax<T, W, Items, Streams> kernel{detail::with_rank<3>(x), detail::with_rank<3>(y),
                                                             detail::with_rank<2>(log_sum_exp), 0};
