@@ -266,24 +266,23 @@ struct attention_forward_vectors {
         }
       }
       for (std::int64_t c = 0; c < v.extent[3]; c += W) {
-        typename lanes::lanes_type columns[W];
+        lanes columns[W];
 #pragma unroll
-        for (int i = 0; i < W; ++i) columns[i] = (factor * load<W>(mine.outs + (c + i) * width + lane)).lanes;
-        detail::transpose_block<W / 2>(columns);
+        for (int i = 0; i < W; ++i) columns[i] = factor * load<W>(mine.outs + (c + i) * width + lane);
+        transpose_block(columns);
         write(mine, lane, inside, c, columns);
       }
     }
   }
 
   /// Columns c .. c + W of out of the first `inside` queries from lane on.
-  void write(const panel& mine, int lane, int inside, std::int64_t c,
-             const typename lanes::lanes_type (&columns)[W]) const {
+  void write(const panel& mine, int lane, int inside, std::int64_t c, const lanes (&columns)[W]) const {
     const std::int64_t count = std::min<std::int64_t>(v.extent[3] - c, W);
     T* to = &out(mine.batch, mine.head, mine.row + lane, c);
 #pragma unroll
     for (int l = 0; l < W; ++l) {
       if (l >= inside) return;
-      const lanes of_row = lanes::from(columns[l]);
+      const lanes of_row = columns[l];
       if (out.stride[3] == 1 && count == W) {
         store(to + l * out.stride[2], of_row);
       } else {

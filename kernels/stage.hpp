@@ -3,8 +3,7 @@
 
 #include <cstdint>
 
-#include "pack.hpp"
-#include "transpose.hpp"
+#include "transpose_block.hpp"
 
 namespace nullscope::kernels {
 
@@ -36,12 +35,12 @@ void stage(const block<In>& from, int padded_rows, int padded_columns, T* to, in
       const In* source = from.data + r * from.row_stride + c * from.column_stride;
       const bool is_whole = r + W <= padded_rows && r + W <= from.rows && c + W <= from.columns;
       if (from.row_stride == 1 && is_whole) {
-        typename pack<T, W>::lanes_type x[W];
+        pack<T, W> x[W];
 #pragma unroll
-        for (int i = 0; i < W; ++i) x[i] = load<W>(source + i * from.column_stride).lanes;
-        if constexpr (W > 1) detail::transpose_block<W / 2>(x);
+        for (int i = 0; i < W; ++i) x[i] = load<W>(source + i * from.column_stride);
+        transpose_block(x);
 #pragma unroll
-        for (int j = 0; j < W; ++j) store(to + (r + j) * stride + c, pack<T, W>::from(x[j]));
+        for (int j = 0; j < W; ++j) store(to + (r + j) * stride + c, x[j]);
         continue;
       }
       for (int j = 0; j < W && r + j < padded_rows; ++j) {

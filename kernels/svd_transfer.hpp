@@ -2,32 +2,11 @@
 #pragma once
 
 #include <nullscope/view.hpp>
-#include <utility>
 
 #include "svd_lanes.hpp"
+#include "transpose_block.hpp"
 
 namespace nullscope::kernels {
-
-/// Exchanges the off-diagonal halves of every 2 Step x 2 Step block of two rows that are Step apart.
-template <int Step, class T, int W, int... Lane>
-void exchange(pack<T, W>& a, pack<T, W>& b, std::integer_sequence<int, Lane...>) {
-  const auto low = __builtin_shufflevector(a.lanes, b.lanes, ((Lane & Step) ? W + Lane - Step : Lane)...);
-  const auto high = __builtin_shufflevector(a.lanes, b.lanes, ((Lane & Step) ? W + Lane : Lane + Step)...);
-  a = pack<T, W>::from(low);
-  b = pack<T, W>::from(high);
-}
-
-/// rows[i][j] <-> rows[j][i]
-template <int Step, class T, int W>
-void transpose_packs(pack<T, W> (&rows)[W]) {
-  if constexpr (Step > 0) {
-#pragma unroll
-    for (int i = 0; i < W; ++i) {
-      if ((i & Step) == 0) exchange<Step>(rows[i], rows[i + Step], std::make_integer_sequence<int, W>());
-    }
-    transpose_packs<Step / 2>(rows);
-  }
-}
 
 /// W matrices of a batch, from `first` on; where the batch ends, its last matrix stands for those that are missing.
 template <class T, int W>
@@ -102,7 +81,7 @@ struct matrix_pack {
           P block[W];
 #pragma unroll
           for (int lane = 0; lane < W; ++lane) block[lane] = kernels::load<W>(matrix(lane) + start + j);
-          transpose_packs<W / 2>(block);
+          transpose_block(block);
 #pragma unroll
           for (int k = 0; k < W; ++k) line[(j + k) * inner_step] = select(is_finite, block[k] * scale, P(0));
         }
