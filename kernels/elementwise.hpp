@@ -108,8 +108,9 @@ struct tile {
         columns(sycl::min(shape.columns, x.extent[2] - first_column)) {}
 };
 
-/// How many elements ahead of its loads a kernel fetches that streams, in each of the parts that it walks. (exp and
-/// gelu of 512 MiB: time by that without 0.96; of what is in the caches: no gain.)
+/// How many elements ahead of its loads a kernel fetches that streams, in each of the parts that it walks, with
+/// AVX-512. (exp and gelu of 512 MiB: time by that without 0.96; of what is in the caches: no gain. With packs of 256
+/// bits on Zen 4: 1.18 and 1.1, so they do not.)
 template <class T>
 inline constexpr std::int64_t fetched_ahead = 2048 / static_cast<std::int64_t>(sizeof(T));
 
@@ -134,7 +135,7 @@ struct map_one {
       const auto to = row_of<W, Streams>(out, part.rows.current()).from(part.first_column);
       walk_in_parts<W, parts, W == 1 ? 4 : packs_a_round<Operation>>(
           members, part.columns, [&](std::int64_t c, auto lanes) {
-            if constexpr (Streams) from.fetch(c, fetched_ahead<In>, lanes);
+            if constexpr (Streams && fills_512_bits<In, W>) from.fetch(c, fetched_ahead<In>, lanes);
             to.store(c, convert<number_of<Out>>(operation(from.load(c, lanes))), lanes);
           });
     }

@@ -133,12 +133,16 @@ void walk(const team<Items>& members, std::int64_t columns, Visit visit) {
   }
 }
 
+/// Whether a pack fills a register of AVX-512.
+template <class T, int W>
+inline constexpr bool fills_512_bits = W > 1 && W * sizeof(number_of<T>) >= 64;
+
 /// How many places side by side a kernel with such packs writes to: those of AVX-512 four, as the hardware fetches
 /// ahead within a page of memory, and several pages at a time. (exp of 512 MiB: 1.5 times as fast as with one; with two
 /// 1.25, eight 1.3.) With others one: CPUs of AMD write past the caches to few places at a time. (exp of 512 MiB on
 /// Zen 3: with four a quarter as fast as with one.)
 template <class T, int W>
-inline constexpr int places_written = W > 1 && W * sizeof(number_of<T>) >= 64 ? 4 : 1;
+inline constexpr int places_written = fills_512_bits<T, W> ? 4 : 1;
 
 /// Calls visit(column, lanes) for the packs of a row that are this work-item's, in `parts` parts of the row side by
 /// side, or of one part `packs_a_round` at a time.
@@ -158,7 +162,7 @@ void walk_in_parts(const team<Items>& members, std::int64_t columns, Visit visit
 /// turns: 0.75 ms in one, 0.57 in four.) With one lane each register would add too many numbers for its few
 /// digits.
 template <class T, int W, int Rows>
-inline constexpr int sum_slots = W == 1 || (Rows == 1 && W * sizeof(T) < 64) ? 4 : 1;
+inline constexpr int sum_slots = W == 1 || (Rows == 1 && !fills_512_bits<T, W>) ? 4 : 1;
 
 /// Merges the slots of a sum, two and two.
 template <class Pack, int Slots, class Merge>

@@ -52,7 +52,6 @@ struct row_reduce {
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   static constexpr int at_once = Items == 1 && W > 1 ? 4 : 1;
-  static constexpr bool fetches = W * sizeof(number_of<T>) >= 64;
   using number = number_of<T>;
   using numbers = pack<number, W>;
 
@@ -97,7 +96,7 @@ struct row_reduce {
         members, x.extent[2], identity,
         [&](auto r, std::int64_t c, auto lanes) {
           const auto from = row_of<W>(x, rows[r]);
-          if constexpr (fetches) from.fetch(c, distance, lanes);
+          if constexpr (fills_512_bits<T, W>) from.fetch(c, distance, lanes);
           const numbers element = from.load(c, lanes, identity);
           if constexpr (has_check) check[r] += element;
           return element;

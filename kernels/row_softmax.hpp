@@ -21,6 +21,7 @@ namespace nullscope::kernels {
 /// registers with e^r and constants; powers of two and numbers as arguments in such packs; in packs of 256 bits; those
 /// with the polynomial by pairs:
 ///   65536 x 1024 float, streaming: 0.90 0.72 0.77;  6144 x 512 float: 0.92 0.70 0.78
+/// Without fetching the third takes 1.21 times as long streaming, 0.90 in the caches.
 template <class T, int W, int Items, bool Streams>
 struct row_softmax {
   static constexpr const char* source = "row_softmax.hpp";
@@ -29,6 +30,7 @@ struct row_softmax {
   using numbers = pack<T, W>;
   static constexpr T infinity = std::numeric_limits<T>::infinity();
   static constexpr int slots = W > 1 ? 1 : 4;
+  static constexpr bool fetches = Streams || fills_512_bits<T, W>;
 
   view<const T, 3> x;
   view<T, 3> y;
@@ -110,12 +112,12 @@ struct row_softmax {
             T& far_maximum) const {
     const auto larger = [](auto a, auto b) { return max(a, b); };
     const auto from = row_of<W>(x, i), from_far = row_of<W>(x, far);
-    const std::int64_t distance = fetch_distance<1>(x);
+    [[maybe_unused]] const std::int64_t distance = fetch_distance<1>(x);
     const T offset = maximum == -infinity ? T(0) : maximum;  // -inf - -inf would be NaN
     numbers sum[slots], largest(-infinity);
     unrolled<slots>([&](auto slot) { sum[slot] = numbers(0); });
     walk<W, slots>(members, x.extent[2], [&](auto slot, std::int64_t c, auto lanes) {
-      from.fetch(c, distance, lanes);
+      if constexpr (fetches) from.fetch(c, distance, lanes);
       const numbers e = scaled_exp_of_nonpositive(from.load(c, lanes, -infinity) - numbers(offset), exponential);
       kept.store(c, e, lanes);
       sum[slot] += e;
