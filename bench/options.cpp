@@ -145,7 +145,8 @@ that is submitted and waited for.
   roofline        least time by time. The least time is the longer one of flops at the peak of fused
                   multiply-adds (bf16: of the matrix engine) and bytes at the bandwidth of a copy that
                   touches as much memory, but at least 4 MiB: data in a cache are compared with a copy
-                  in that cache. Both are measured next to the repetitions; the highest counts.
+                  in that cache. Both are measured before each repetition, and the share is the
+                  median of such pairs.
 
 examples:
   {0}

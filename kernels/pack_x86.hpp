@@ -28,7 +28,8 @@ bool any_less(pack<T, W> x, pack<T, W> y) {
       return signs != 0;
     }
 #endif
-    return any_less(low(x), low(y)) | any_less(high(x), high(y));
+    const bool in_low = any_less(low(x), low(y)), in_high = any_less(high(x), high(y));
+    return in_low || in_high;
   }
 }
 

@@ -23,15 +23,17 @@ namespace nullscope::kernels {
 ///   so 128 x 32                                                     0.81  0.86   0.80
 ///   so 256 x 32                                                     0.78  0.75   0.71
 ///   so 128 x 64, into the first cache instead of the second         0.57  0.57   0.71
-/// Huge pages made no difference. The kernel, medians in turns, time by that of 192 x 192 that fetch the rows below:
-/// 0.79 for 8192 x 8192, 0.89 for 2048 x 1536; with ordinary stores 2.07 and 1.43.
+/// Huge pages made no difference. The kernel, medians in turns: 128 x 32 takes 0.79 of the time of 192 x 192 that fetch
+/// the rows below for 8192 x 8192, 0.89 for 2048 x 1536; with ordinary stores 2.07 and 1.43. By the time of 128 x 32,
+/// in two runs, 64 x 64 takes 0.89 and 1.06 for 8192 x 8192, 0.97 for 2048 x 1536, 1.05 for 7680 x 9600, 0.85 for 30000
+/// x 768; 96 x 64 0.90 and 1.04, 1.06, 1.01, 0.87; 256 x 32 1.02 and 1.09 for the first two.
 template <class T, int W>
 struct transpose_strips {
   static constexpr const char* source = "transpose_strips.hpp";
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = true;
   static constexpr std::int64_t line = 64 / sizeof(T);  // elements of a cache line
-  static constexpr std::int64_t tile_rows = 8 * line, tile_columns = 2 * line;
+  static constexpr std::int64_t tile_rows = 4 * line, tile_columns = 4 * line;
   static constexpr std::int64_t kept_stride = tile_rows + line;  // a gap: columns fall into different sets of a cache
   static constexpr std::size_t local_bytes = tile_columns * kept_stride * sizeof(T);
   static_assert(2 * W == line, "a pack is half a cache line");
