@@ -21,9 +21,8 @@ inline constexpr exp2_numbers<5> exp2_for_float{
 inline constexpr exp2_numbers<4> exp2_for_bfloat16{
     {1.f, 0.69312417507f, 0.24024099112f, 0.05590642616f, 0.009582852945f}};
 
-/// 2^x for x < 127 (or NaN) in float, within 2 units in the last place (with exp2_for_float), and 0 below -126.5. Three
-/// operations fewer than exp_of_nonpositive: r = x - n is exact in one step, and results that would be subnormal are
-/// not kept.
+/// 2^x for x < 127 (or NaN) in float, within 2 units in the last place (with exp2_for_float), and 0 below -126.5. One
+/// product fewer than exp_of_nonpositive, as results that would be subnormal are not kept, and r = x - n is exact.
 template <int Degree, int W>
 pack<float, W> exp2_of_score(const exp2_numbers<Degree>& numbers, pack<float, W> x) {
   using number = pack<float, W>;

@@ -13,6 +13,7 @@
 #include "attention_shape.hpp"
 #include "stage.hpp"
 #include "tile.hpp"
+#include "transpose_block.hpp"
 
 namespace nullscope::kernels {
 

@@ -135,7 +135,7 @@ struct map_one {
       const auto to = row_of<W, Streams>(out, part.rows.current()).from(part.first_column);
       walk_in_parts<W, parts, W == 1 ? 4 : packs_a_round<Operation>>(
           members, part.columns, [&](std::int64_t c, auto lanes) {
-            if constexpr (Streams && fills_512_bits<In, W>) from.fetch(c, fetched_ahead<In>, lanes);
+            if constexpr (Streams && parts > 1) from.fetch(c, fetched_ahead<In>, lanes);
             to.store(c, convert<number_of<Out>>(operation(from.load(c, lanes))), lanes);
           });
     }

@@ -201,8 +201,8 @@ struct exp_of_nonpositive_numbers<double> {
   double shift = constants::shift + constants::bias + constants::spare;
 };
 
-/// e^x for x <= 0 (or NaN), times a power of two so large that no result is subnormal, within 2 units in the last
-/// place and |x| / 10 more, as log2(e) is taken for a number of T. `exp_scale` takes the power away again.
+/// e^x for x <= 0 (or NaN), times a power of two so large that no result is subnormal. The relative error is at most 2
+/// eps and |x| / 8 eps more, as log2(e) is taken for a number of T. `exp_scale` takes the power away again.
 template <class T>
 inline constexpr T exp_scale = detail::exp_constants<T>::spare_scale;
 

@@ -21,7 +21,7 @@ bool any_less(pack<T, W> x, pack<T, W> y) {
   if constexpr (W == 1) {
     return x.lanes < y.lanes;
   } else {
-#ifdef NULLSCOPE_X86_DEVICE
+#ifdef NULLSCOPE_AVX_DEVICE
     if constexpr (W * sizeof(T) == 32) {
       int signs;
       asm("vmovmskps %1, %0" : "=r"(signs) : "x"(x.lanes < y.lanes));

@@ -2,7 +2,6 @@
 
 #include <nullscope/elementwise.hpp>
 #include <nullscope/launch.hpp>
-#include <utility>
 
 #include "checks.hpp"
 #include "team_shape.hpp"
@@ -128,7 +127,12 @@ sycl::event transpose_dense(sycl::queue& queue, view<const T, 3> x, view<T, 3> o
     case team_shape::vector_512:
     case team_shape::vector_256: return run.template operator()<lanes, 1, false>();
     case team_shape::streaming_256:
-      if constexpr (sizeof(T) < 8) return transpose_strips(queue, x, out, dependencies);
+      if constexpr (sizeof(T) < 8) {
+        constexpr std::int64_t kept = kernels::transpose_strips<T, 32 / sizeof(T)>::local_bytes;
+        if (kept <= properties(queue.get_device()).usable_local_bytes()) {
+          return transpose_strips(queue, x, out, dependencies);
+        }
+      }
       [[fallthrough]];
     case team_shape::streaming_512: return run.template operator()<lanes, 1, in_lines>();
     default: return run.template operator()<1, 256, false>();

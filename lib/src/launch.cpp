@@ -96,6 +96,7 @@ sycl::kernel compile(const cache_key& key, const std::map<std::string, std::stri
 #ifdef __x86_64__
   if (key.device.is_cpu()) {  // its instructions may be used
     options.push_back("-DNULLSCOPE_X86_DEVICE");
+    if (__builtin_cpu_supports("avx")) options.push_back("-DNULLSCOPE_AVX_DEVICE");
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
       options.push_back("-DNULLSCOPE_AVX512_DEVICE");
     }
