@@ -15,8 +15,11 @@ struct exp2_numbers {
 };
 
 /// Relative error 9e-8.
-inline constexpr exp2_numbers<5> exp2_for_float{
-    {1.f, 0.6931469776f, 0.24022242085f, 0.055507337444f, 0.0096715126657f, 0.0013264726841f}};
+inline constexpr exp2_numbers<5> exp2_for_float = [] {
+  exp2_numbers<5> numbers{};
+  std::copy_n(exp_of_nonpositive_numbers<float>{}.c, std::size(numbers.c), numbers.c);
+  return numbers;
+}();
 /// Relative error 3e-6, for weights that are rounded to bfloat16 afterwards, by up to 4e-3.
 inline constexpr exp2_numbers<4> exp2_for_bfloat16{
     {1.f, 0.69312417507f, 0.24024099112f, 0.05590642616f, 0.009582852945f}};

@@ -37,7 +37,7 @@ sycl::event multiply(sycl::queue& queue, std::type_identity_t<view<const T, Rank
 enum class unary_function {
   exp,        ///< within 1.4 units in the last place; underflow is gradual
   relu,       ///< max(x, 0)
-  gelu,       ///< x (1 + erf(x / sqrt(2))) / 2, accurate relative to the result
+  gelu,       ///< x (1 + erf(x / sqrt(2))) / 2, within 8 eps of the result (f64: 16), in both tails too
   gelu_tanh,  ///< x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
 };
 
