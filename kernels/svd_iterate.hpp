@@ -141,7 +141,9 @@ sweep_range prepare_sweep(const pack<T, W>* d, pack<T, W>* e, std::int64_t n, pa
   for (std::int64_t i = n - 2; i >= 0; --i) {
     const P upper = abs(d[i]), lower = abs(d[i + 1]);
     const P link = abs(e[i]);
-    const auto active = greater(link, max(threshold, P(epsilon / 2) * (upper + lower)));
+    // Where both entries of the diagonal are nearly the same, the shift is one of them to the last digit; a link of up
+    // to twice eps of it would then only be turned round, sweep after sweep.
+    const auto active = greater(link, max(threshold, P(2 * epsilon) * (upper + lower)));
     e[i] = select(active, e[i], none);
 
     // Wilkinson's shift at the end of a block: the eigenvalue of the last 2 x 2 block of B^T B that is nearer to its

@@ -3,29 +3,33 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
 
 namespace nullscope::kernels {
 
-/// rank (batch): how many of s (batch, values), descending, exceed max(rtol * s(b, 0), atol). One work-item a matrix.
+/// rank (batch): how many of s (batch, values), descending, exceed max(rtol * s(b, 0), atol); -1 where that cannot be
+/// said. One work-item a matrix.
 template <class T>
 struct svd_rank {
   static constexpr const char* source = "svd_rank.hpp";
   static constexpr int dimensions = 1;
 
   view<const T, 2> s;
+  view<const std::int32_t, 1> status;  // of svd; null: every s is right
   view<std::int64_t, 1> rank;
   T rtol, atol;
 
   void operator()(sycl::nd_item<1> item, std::byte*) const {
     const std::int64_t b = static_cast<std::int64_t>(item.get_global_id(0));
     if (b >= s.extent[0]) return;
+    const bool is_known = s(b, 0) <= std::numeric_limits<T>::max() && (status.data == nullptr || status(b) == 0);
     const T relative = rtol * s(b, 0);
     const T threshold = relative > atol ? relative : atol;
     std::int64_t count = 0;
     while (count < s.extent[1] && s(b, count) > threshold) ++count;
-    rank(b) = s(b, 0) == s(b, 0) ? count : -1;
+    rank(b) = is_known ? count : -1;
   }
 };
 

@@ -143,6 +143,11 @@ TEST_P(svd_test, ranks_by_relative_and_absolute_tolerance) {
   EXPECT_EQ(ranks(0, 1e-4f), (ids{3, 0, -1}));
 }
 
+TEST_P(svd_test, a_value_that_overflows_leaves_the_rank_unknown) {
+  tensor<float> a(queue_, {8, 8}, std::vector<float>(64, 3e38f));  // sigma is 8 times that
+  EXPECT_EQ(numerical_rank<float>(queue_, a), std::vector<std::int64_t>{-1});
+}
+
 TEST_P(svd_test, waits_for_its_dependencies) {
   sycl::queue out_of_order(GetParam());
   const batch_of<float> a = random_batch<float>(40, 16, 16);

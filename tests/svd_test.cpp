@@ -57,6 +57,26 @@ TEST_P(svd_test, difficult_matrices) {
   });
 }
 
+/// Matrices of few zeros and ones have singular values that are the same, or nearly.
+template <class T>
+batch_of<T> sparse_ones(std::int64_t batch, std::int64_t n, std::uint64_t seed) {
+  batch_of<T> a = random_batch<T>(batch, n, n, seed);
+  for (T& x : a.numbers) x = std::abs(x) < T(1.5) / static_cast<T>(n) ? T(1) : T(0);
+  return a;
+}
+
+TEST_P(svd_test, values_that_are_the_same_or_nearly) {
+  for_types([&]<class T>(T) {
+    for (const svd_algorithm algorithm : {svd_algorithm::bidiagonal, svd_algorithm::jacobi}) {
+      for (const auto& [batch, n] : {std::pair{2000, 5}, std::pair{1000, 16}, std::pair{300, 32}}) {
+        for (const svd_vectors vectors : {svd_vectors::none, svd_vectors::thin}) {
+          check_all(queue_, sparse_ones<T>(batch, n, 7), {vectors, algorithm});
+        }
+      }
+    }
+  });
+}
+
 TEST_P(svd_test, jacobi_with_many_work_items_a_matrix) {  // as on a GPU
   for_types([&]<class T>(T) {
     for (const detail::jacobi_shape shape : {detail::jacobi_shape{false, 1}, {false, 32}, {false, 48}}) {

@@ -5,6 +5,7 @@
 #include "checks.hpp"
 #include "logits.hpp"
 #include "scratchpad.hpp"
+#include "svd_paths.hpp"
 #include "team_shape.hpp"
 
 namespace nullscope {
@@ -67,7 +68,8 @@ sycl::event logit_rank(sycl::queue& queue, view<const T, 3> a, view<std::int64_t
   const sycl::event decomposed =
       svd<T>(queue, logits, memory.s, {}, {}, memory.status, {}, memory.work, values_only, {taken});
   const view<const T, 2> values = memory.s;
-  return numerical_rank<T>(queue, values, rows, tokens, static_cast<T>(relative_tolerance), T(0), rank, {decomposed});
+  return detail::rank_of_decomposed<T>(queue, values, memory.status, rows, tokens, static_cast<T>(relative_tolerance),
+                                       T(0), rank, {decomposed});
 }
 
 template std::int64_t logit_rank_scratchpad_size<float>(const sycl::queue&, std::int64_t, std::int64_t, std::int64_t);

@@ -157,6 +157,13 @@ sycl::event svd(sycl::queue& queue, view<const T, 3> a, view<T, 2> s, view<T, 3>
 template <class T>
 sycl::event numerical_rank(sycl::queue& queue, view<const T, 2> s, std::int64_t m, std::int64_t n, T rtol, T atol,
                            view<std::int64_t, 1> rank, const std::vector<sycl::event>& dependencies) {
+  return detail::rank_of_decomposed(queue, s, {}, m, n, rtol, atol, rank, dependencies);
+}
+
+template <class T>
+sycl::event detail::rank_of_decomposed(sycl::queue& queue, view<const T, 2> s, view<const std::int32_t, 1> status,
+                                       std::int64_t m, std::int64_t n, T rtol, T atol, view<std::int64_t, 1> rank,
+                                       const std::vector<sycl::event>& dependencies) {
   check::input("numerical_rank", "s", s);
   check::output("numerical_rank", "rank", rank);
   check::same_extent("numerical_rank", "s", s, 0, "rank", rank, 0);
@@ -170,7 +177,7 @@ sycl::event numerical_rank(sycl::queue& queue, view<const T, 2> s, std::int64_t 
   if (rtol < 0) rtol = static_cast<T>(std::max(m, n)) * std::numeric_limits<T>::epsilon();
   constexpr std::int64_t items = 64;
   return launch(queue, detail::groups_of(detail::ceil_div(s.extent[0], items), items), 0,
-                kernels::svd_rank<T>{s, rank, rtol, atol}, dependencies);
+                kernels::svd_rank<T>{s, status, rank, rtol, atol}, dependencies);
 }
 
 template <class T>
@@ -223,6 +230,12 @@ template sycl::event numerical_rank(sycl::queue&, view<const float, 2>, std::int
                                     view<std::int64_t, 1>, const std::vector<sycl::event>&);
 template sycl::event numerical_rank(sycl::queue&, view<const double, 2>, std::int64_t, std::int64_t, double, double,
                                     view<std::int64_t, 1>, const std::vector<sycl::event>&);
+template sycl::event detail::rank_of_decomposed(sycl::queue&, view<const float, 2>, view<const std::int32_t, 1>,
+                                                std::int64_t, std::int64_t, float, float, view<std::int64_t, 1>,
+                                                const std::vector<sycl::event>&);
+template sycl::event detail::rank_of_decomposed(sycl::queue&, view<const double, 2>, view<const std::int32_t, 1>,
+                                                std::int64_t, std::int64_t, double, double, view<std::int64_t, 1>,
+                                                const std::vector<sycl::event>&);
 template svd_result<float> svd(sycl::queue&, const tensor<float>&, const svd_options&);
 template svd_result<double> svd(sycl::queue&, const tensor<double>&, const svd_options&);
 template std::vector<std::int64_t> numerical_rank(sycl::queue&, const tensor<float>&, float, float);

@@ -55,4 +55,10 @@ struct lapack_path {
                          const std::vector<sycl::event>& dependencies);
 };
 
+/// `numerical_rank` of what svd has decomposed, with its status: -1 for a matrix that did not converge.
+template <class T>
+sycl::event rank_of_decomposed(sycl::queue& queue, view<const T, 2> s, view<const std::int32_t, 1> status,
+                               std::int64_t m, std::int64_t n, T rtol, T atol, view<std::int64_t, 1> rank,
+                               const std::vector<sycl::event>& dependencies);
+
 }  // namespace nullscope::detail

@@ -16,6 +16,7 @@
 /// - `jacobi`: one-sided Jacobi rotations with a work-group a matrix, for GPUs and for small batches. If the columns of
 ///   a (the rows, if m < n) are badly scaled but well conditioned when brought to length one, the small singular values
 ///   have high relative accuracy: |ds| / s of the order of eps times that condition, not times the condition of a.
+///   That is down to 1e-14 (float) or 1e-139 (double) of the largest; columns shorter than that count as zero.
 /// - `lapack`: oneMKL's gesdd on the host, one matrix a thread; only where the library has oneMKL and the device is a
 ///   CPU.
 /// - `automatic`: `bidiagonal` on CPUs (`lapack` where that is faster: a few matrices, or very large ones), `jacobi`
@@ -65,7 +66,7 @@ sycl::event svd(sycl::queue& queue, view<const T, 3> a, view<T, 2> s, view<T, 3>
                 const svd_options& options = {}, const std::vector<sycl::event>& dependencies = {});
 
 /// rank(b) = the number of values s(b, i) above max(rtol * s(b, 0), atol), for matrices of m x n. rtol < 0 stands for
-/// max(m, n) * eps. s (batch, min(m, n)) descending; a matrix whose s is NaN gets rank -1.
+/// max(m, n) * eps. s (batch, min(m, n)) descending; a matrix whose s is NaN, or has overflowed, gets rank -1.
 template <class T>
 sycl::event numerical_rank(sycl::queue& queue, view<const T, 2> s, std::int64_t m, std::int64_t n, T rtol, T atol,
                            view<std::int64_t, 1> rank, const std::vector<sycl::event>& dependencies = {});
