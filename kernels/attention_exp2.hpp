@@ -83,4 +83,15 @@ struct score_exponential<double> {
   }
 };
 
+/// The factor of the scores, in the units of the exponential of T: its size, and 1 or -1, which the queries or scores
+/// are multiplied with first, so that the largest score is the one with the most weight.
+///
+/// The offset of a row is one of its scores, without the size, and weights are the exponentials of size * (score -
+/// offset): exactly 1 at the offset. (Of size * score - offset in one step, what the offset lost when it was rounded
+/// would be left there, and for scores beyond 1e9 that is an exponent of any size.)
+template <class T>
+struct score_scale {
+  T size, sign;
+};
+
 }  // namespace nullscope::kernels

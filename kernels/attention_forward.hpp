@@ -31,7 +31,7 @@ struct attention_forward {
   static_assert(Shape::width == 1);
   using tile = pack<T, 1>[Shape::rows][Shape::packs];
   static constexpr T infinity = std::numeric_limits<T>::infinity();
-  static constexpr T lowest = T(-1e38);  // any score that is no -inf exceeds it; -inf less it is -inf still
+  static constexpr T lowest = std::numeric_limits<T>::lowest();  // of scores but -inf; that less it is -inf still
 
   view<const In, 4> q;                     // (batch, heads, queries, dk)
   const T* key_panels;                     // (batch * heads, panels of keys, dk, columns)
@@ -40,7 +40,7 @@ struct attention_forward {
   view<T, 3> log_sum_exp, sum_of_squares;  // (batch, heads, queries); null: not asked for
   attention_visibility visibility;
   std::int64_t keys;
-  T scale;  // in the units of the exponential
+  score_scale<T> scale;
   std::int64_t panels, query_blocks;
   score_exponential<T> exponential = {};
 
@@ -110,7 +110,7 @@ struct attention_forward {
     return static_cast<int>(std::clamp<std::int64_t>(seen, 0, block.count));
   }
 
-  /// Queries, transposed, into local memory; no offset and no sum yet.
+  /// Queries, transposed, with the sign of the scale, into local memory; no offset and no sum yet.
   void begin(const attention_local<T, Shape>& memory, std::int64_t panel, std::int64_t batch, std::int64_t head,
              std::int64_t row0, int lane) const {
     T* queries = memory.query_panel(panel);
@@ -118,7 +118,7 @@ struct attention_forward {
       const std::int64_t r = panel * Shape::rows + i;
       const bool is_inside = row0 + r < q.extent[2];
       for (std::int64_t k = lane; k < q.extent[3]; k += Shape::lanes) {
-        queries[k * Shape::rows + i] = is_inside ? static_cast<T>(q(batch, head, row0 + r, k)) : T(0);
+        queries[k * Shape::rows + i] = is_inside ? scale.sign * static_cast<T>(q(batch, head, row0 + r, k)) : T(0);
       }
       memory.sum[memory.place(0, r, lane)] = memory.squares[memory.place(0, r, lane)] = T(0);
       if (lane == 0) memory.offset[r] = lowest;
@@ -142,10 +142,10 @@ struct attention_forward {
     }
   }
 
-  /// Of the first `seen` scores of a row, with the scale, those of this lane.
+  /// Of the first `seen` scores of a row, those of this lane.
   T largest_score(const T* row, int seen, int lane) const {
     T largest_so_far = -infinity;
-    for (int c = lane; c < seen; c += Shape::lanes) largest_so_far = sycl::fmax(scale * row[c], largest_so_far);
+    for (int c = lane; c < seen; c += Shape::lanes) largest_so_far = sycl::fmax(row[c], largest_so_far);
     return largest_so_far;
   }
 
@@ -165,7 +165,8 @@ struct attention_forward {
       for (int l = 0; l < Shape::lanes; ++l) {
         after[i] = sycl::fmax(after[i], memory.partial[r * Shape::lanes + l]);
       }
-      const T correction = after[i] == before ? T(1) : sycl::exp((before - after[i]) / T(score_exponential<T>::units));
+      const T natural = scale.size / T(score_exponential<T>::units);
+      const T correction = after[i] == before ? T(1) : sycl::exp(natural * (before - after[i]));
       memory.sum[memory.place(turn, r, lane)] *= correction;
       memory.squares[memory.place(turn, r, lane)] *= correction * correction;
       T* out_row = memory.out_panel(0) + r * memory.out_stride;
@@ -176,7 +177,7 @@ struct attention_forward {
     barrier<false>(item);
   }
 
-  /// scores -> exponentials of scale scores - offset, 0 where not visible; the sums with them go to the other turn.
+  /// scores -> exponentials of scaled scores - offset, 0 where not visible; the sums with them go to the other turn.
   /// Returns false if a score was too large for the offset.
   bool exponentiate(const attention_local<T, Shape>& memory, std::int64_t first, T* scores, const key_range& block,
                     int turn, int lane) const {
@@ -189,7 +190,7 @@ struct attention_forward {
       T* row = scores + i * Shape::score_stride;
       T total = memory.sum[memory.place(turn, r, lane)], squares = memory.squares[memory.place(turn, r, lane)];
       for (int c = lane; c < count; c += Shape::lanes) {
-        const T x = sycl::fma(scale, row[c], -memory.offset[r]);
+        const T x = scale.size * (row[c] - memory.offset[r]);
         const T e = c < seen ? power(pack<T, 1>(x))[0] : T(0);
         if (c < seen) excess = sycl::fmax(x, excess);
         row[c] = e;
@@ -233,7 +234,7 @@ struct attention_forward {
     if (lane != 0) return;
     if (log_sum_exp.data != nullptr) {
       log_sum_exp(batch, head, row) =
-          total == T(0) ? -infinity : memory.offset[r] / T(score_exponential<T>::units) + sycl::log(total);
+          total == T(0) ? -infinity : scale.size / T(score_exponential<T>::units) * memory.offset[r] + sycl::log(total);
     }
     if (sum_of_squares.data != nullptr) sum_of_squares(batch, head, row) = squares * factor * factor;
   }

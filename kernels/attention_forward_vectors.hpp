@@ -48,14 +48,14 @@ struct attention_forward_vectors {
   template <int Packs>
   using tile = lanes[rows][Packs];
   static constexpr T infinity = std::numeric_limits<T>::infinity();
-  static constexpr T lowest = T(-1e38);  // any score that is no -inf exceeds it; -inf less it is -inf still
+  static constexpr T lowest = std::numeric_limits<T>::lowest();  // of scores but -inf; that less it is -inf still
 
   view<const In, 4> q;                     // (batch, heads, queries, dk)
   view<const T, 4> k, v;                   // (batch, heads, keys, dk), (batch, heads, keys, dv); last stride 1
   view<T, 4> out;                          // (batch, heads, queries, dv)
   view<T, 3> log_sum_exp, sum_of_squares;  // (batch, heads, queries); null: not asked for
   attention_visibility visibility;
-  T scale;  // in the units of the exponential
+  score_scale<T> scale;
   std::int64_t panels, query_blocks;
   score_exponential<T> exponential = {};
 
@@ -101,13 +101,15 @@ struct attention_forward_vectors {
     int count;
   };
 
-  /// Queries, transposed, into local memory; no offset and no sum yet.
+  /// Queries, transposed, with the sign of the scale, into local memory; no offset and no sum yet.
   void begin(const panel& mine) const {
     const int dk = static_cast<int>(q.extent[3]);
     for (int lane = 0; lane < width; lane += W) {
       const std::int64_t row = mine.row + lane, inside = std::max<std::int64_t>(q.extent[2] - row, 0);
       const In* from = q.data + mine.batch * q.stride[0] + mine.head * q.stride[1] + row * q.stride[2];
-      stage<W, 1, 1>(block<In>{from, q.stride[3], q.stride[2], dk, inside}, dk, W, mine.queries + lane, width, 0, 0);
+      T* queries = mine.queries + lane;
+      stage<W, 1, 1>(block<In>{from, q.stride[3], q.stride[2], dk, inside}, dk, W, queries, width, 0, 0);
+      for (int i = 0; i < dk; ++i) store(queries + i * width, lanes(scale.sign) * load<W>(queries + i * width));
       store(mine.offset + lane, lanes(lowest));
       store(mine.sum + lane, lanes(T(0)));
       store(mine.squares + lane, lanes(T(0)));
@@ -130,8 +132,8 @@ struct attention_forward_vectors {
     multiply_values<Packs>(mine, block);
   }
 
-  /// scores (rows, Packs packs) of the keys from number `key` of the block on, without the scale; what goes beyond the
-  /// block is of its last key.
+  /// scores (rows, Packs packs) of the keys from number `key` of the block on, without the size of the scale; what goes
+  /// beyond the block is of its last key.
   template <int Packs>
   void multiply_keys(const panel& mine, const key_block& block, int key, tile<Packs>& scores) const {
     const T* of_key[rows];
@@ -147,19 +149,19 @@ struct attention_forward_vectors {
     multiply_keys<Packs>(mine, block, 0, scores);
     for (int p = 0; p < Packs; ++p) {
       lanes offset(lowest);
-      for (int i = 0; i < rows; ++i) offset = max(lanes(scale) * scores[i][p], offset);
+      for (int i = 0; i < rows; ++i) offset = max(scores[i][p], offset);
       store(mine.offset + p * W, offset);
     }
   }
 
-  /// weights = exponentials of scale scores - offset, and their sums, if every query sees every key. Returns false, and
-  /// leaves the sums, if a score was too large for its offset.
+  /// weights = exponentials of scaled scores - offset, and their sums, if every query sees every key. Returns false,
+  /// and leaves the sums, if a score was too large for its offset.
   template <int Packs>
   bool exponentiate(const panel& mine, const key_block& block) const {
     const score_exponential<T> power = exponential;
-    lanes minus_offset[Packs], total[Packs], excess(-infinity);
+    lanes offset[Packs], total[Packs], excess(-infinity);
     for (int p = 0; p < Packs; ++p) {
-      minus_offset[p] = lanes(T(0)) - load<W>(mine.offset + p * W);
+      offset[p] = load<W>(mine.offset + p * W);
       total[p] = load<W>(mine.sum + p * W);
     }
     for (int key = 0; key < block.count; key += rows) {
@@ -169,7 +171,7 @@ struct attention_forward_vectors {
       for (int i = 0; i < rows; ++i) {
 #pragma unroll
         for (int p = 0; p < Packs; ++p) {
-          const lanes x = fma(lanes(scale), scores[i][p], minus_offset[p]);
+          const lanes x = lanes(scale.size) * (scores[i][p] - offset[p]);
           excess = max(x, excess);
           const lanes e = power(x);
           store(mine.weights + (key + i) * width + p * W, e);
@@ -201,13 +203,13 @@ struct attention_forward_vectors {
       const lanes before = load<W>(mine.offset + lane);
       lanes after = before;
       for (int key = 0; key < block.count; ++key) {
-        const lanes x = lanes(scale) * load<W>(weights + key * width);
+        const lanes x = load<W>(weights + key * width);
         after = max(where_less(lanes(static_cast<T>(key)), seen, x, lanes(lowest)), after);
       }
-      const lanes correction = power(before - after);
+      const lanes correction = power(lanes(scale.size) * (before - after));
       lanes total = correction * load<W>(mine.sum + lane);
       for (int key = 0; key < block.count; ++key) {
-        const lanes x = fma(lanes(scale), load<W>(weights + key * width), lanes(T(0)) - after);
+        const lanes x = lanes(scale.size) * (load<W>(weights + key * width) - after);
         const lanes e = where_less(lanes(static_cast<T>(key)), seen, power(x), lanes(T(0)));
         store(weights + key * width, e);
         total += e;
@@ -260,7 +262,8 @@ struct attention_forward_vectors {
         if (total != T(0)) factor.set(l, T(1) / total);
         if (log_sum_exp.data != nullptr) {
           log_sum_exp(mine.batch, mine.head, row) =
-              total == T(0) ? -infinity : mine.offset[lane + l] / T(score_exponential<T>::units) + sycl::log(total);
+              total == T(0) ? -infinity
+                            : scale.size / T(score_exponential<T>::units) * mine.offset[lane + l] + sycl::log(total);
         }
         if (sum_of_squares.data != nullptr) {
           sum_of_squares(mine.batch, mine.head, row) = mine.squares[lane + l] * factor[l] * factor[l];

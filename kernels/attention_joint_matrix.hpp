@@ -55,7 +55,7 @@ struct attention_joint_matrix {
   view<float, 3> log_sum_exp, sum_of_squares;  // null: not asked for
   attention_visibility visibility;
   std::int64_t keys;
-  float scale;  // with log2(e)
+  score_scale<float> scale;
   std::int64_t query_blocks;
   exp2_numbers<4> exp2 = exp2_for_bfloat16;
   word_numbers word = {};
@@ -120,7 +120,7 @@ struct attention_joint_matrix {
   using products = attention_tile_products<M, N, K>;
   using element = typename products::element;
   static constexpr float infinity = std::numeric_limits<float>::infinity();
-  static constexpr float lowest = -1e38f;  // any score that is no -inf exceeds it; -inf less it is -inf still
+  static constexpr float lowest = std::numeric_limits<float>::lowest();  // of scores but -inf; that less it is -inf
   static constexpr float most_excess = 20;
   static constexpr int a_step = memory::a_step, b_step = memory::b_step, block_steps = memory::block_steps;
   static constexpr int record = memory::record;
@@ -185,12 +185,12 @@ struct attention_joint_matrix {
     for (int r = 0; r < rows; ++r) {
       const int seen = block.seen(visibility, keys, r);
       const float* scores = m.scores_of(block.step, r);
-      const float even = 2 * lane < seen ? scale * scores[lane] : -infinity;
-      const float odd = 2 * lane + 1 < seen ? scale * (scores + N)[lane] : -infinity;
+      const float even = 2 * lane < seen ? scale.sign * scores[lane] : -infinity;
+      const float odd = 2 * lane + 1 < seen ? scale.sign * (scores + N)[lane] : -infinity;
       const float largest = sycl::reduce_over_group(group, sycl::fmax(even, odd), sycl::maximum<float>());
       const float before = m.offset[r], after = sycl::fmax(before, largest);
       if (!(after > before)) continue;
-      const float correction = exp2_of_score(exp2, pack<float, 1>(before - after)).lanes;
+      const float correction = exp2_of_score(exp2, pack<float, 1>(scale.size * (before - after))).lanes;
       m.sum_before(r)[lane] *= correction;
       m.squares_before(r)[lane] *= correction * correction;
       for (std::int64_t c = 0; c < m.out_stride; c += SubGroup) (m.outs + r * m.out_stride + c)[lane] *= correction;
@@ -211,7 +211,7 @@ struct attention_joint_matrix {
     return excess;
   }
 
-  /// weights (M queries of a part, K keys of a step) = 2^(scale scores - offset), 0 where not visible, and the sums
+  /// weights (M queries of a part, K keys of a step) = 2^(scaled scores - offset), 0 where not visible, and the sums
   /// with them. Returns the largest exponent of a lane.
   template <bool IsMasked>
   [[gnu::always_inline]] float exponentiate(const memory& m, const query_block& block, int part,
@@ -224,7 +224,8 @@ struct attention_joint_matrix {
       // Pointers are uniform and `lane` is added last: so compilers see that lanes are neighbours.
       const float* scores = m.scores_of(block.step, r);
       const float offset = m.offset[r];
-      float even = sycl::fma(scale, scores[lane], -offset), odd = sycl::fma(scale, (scores + N)[lane], -offset);
+      float even = scale.size * sycl::fma(scale.sign, scores[lane], -offset);
+      float odd = scale.size * sycl::fma(scale.sign, (scores + N)[lane], -offset);
       if constexpr (IsMasked) {
         const int seen = block.seen(visibility, keys, r);
         even = 2 * lane < seen ? even : -infinity;
@@ -293,7 +294,8 @@ struct attention_joint_matrix {
     }
     if (log_sum_exp.data != nullptr && lane == 0) {
       constexpr float ln2 = 0.693147180559945f;
-      log_sum_exp(batch, head, row) = total == 0 ? -infinity : (m.offset[r] + log2_of_positive(total)) * ln2;
+      log_sum_exp(batch, head, row) =
+          total == 0 ? -infinity : (scale.size * m.offset[r] + log2_of_positive(total)) * ln2;
     }
     if (sum_of_squares.data == nullptr) return;
     const float squares = sycl::reduce_over_group(group, m.squares_before(r)[lane], sycl::plus<float>());

@@ -74,6 +74,67 @@ TEST_P(attention_special, keys_whose_score_is_minus_infinity_get_no_weight) {
   });
 }
 
+/// Weights of any row add up to one, however large its scores are, and its log_sum_exp is near the largest of them.
+template <class In, class Run>
+void check_large_scores(Run run, std::int64_t d, double magnitude) {
+  constexpr std::size_t s = 100;
+  SCOPED_TRACE(testing::Message() << "heads of " << d << ", entries of " << magnitude);
+  std::vector<In> q, k;
+  const std::int64_t size = static_cast<std::int64_t>(s) * d;
+  for (const double x : random_numbers<double>(size, 1)) q.push_back(In(static_cast<float>(x * magnitude)));
+  for (const double x : random_numbers<double>(size, 2)) k.push_back(In(static_cast<float>(x * magnitude)));
+  const auto result = run(q, k, std::vector<In>(q.size(), In(1.0f)));
+  for (const auto x : result.out) ASSERT_NEAR(x, 1, 0.01);  // weights may be rounded to bfloat16
+  const auto columns = static_cast<std::size_t>(d);
+  for (std::size_t i = 0; i < s; ++i) {
+    double largest = -std::numeric_limits<double>::infinity();
+    for (std::size_t j = 0; j < s; ++j) {
+      double score = 0;
+      for (std::size_t c = 0; c < columns; ++c) {
+        score += static_cast<double>(q[i * columns + c]) * static_cast<double>(k[j * columns + c]);
+      }
+      largest = std::max(largest, score / std::sqrt(static_cast<double>(d)));
+    }
+    ASSERT_NEAR(static_cast<double>(result.log_sum_exp[i]) / largest, 1, 1e-5) << "query " << i;
+  }
+}
+
+TEST_P(attention_special, finite_scores_of_any_size_are_right) {
+  for (const std::int64_t d : {1, 12, 16}) {
+    with_operands([&]<class In>() {
+      for (const double magnitude : {3e4, 1e5, 1e8, 1e17}) {
+        check_large_scores<In>([&](auto... x) { return run_all(x..., d); }, d, magnitude);
+      }
+    });
+    if (!properties(std::get<0>(GetParam())).fp64) continue;
+    for (const double magnitude : {1e5, 1e10, 1e30}) {
+      check_large_scores<double>([&](auto... x) { return run_all(x..., d); }, d, magnitude);
+    }
+  }
+}
+
+TEST_P(attention_special, a_scale_below_zero_is_one_of_queries_turned_round) {
+  with_operands([&]<class In>() {
+    constexpr std::int64_t d = 12;
+    auto q = random_numbers<float>(50 * d, 1);
+    const auto k = as<In>(random_numbers<float>(300 * d, 2)), v = as<In>(random_numbers<float>(300 * d, 3));
+    const auto turned = run_all(as<In>(q), k, v, d, {.scale = -3.5});
+    for (float& x : q) x = -x;
+    const auto expected = run_all(as<In>(q), k, v, d, {.scale = 3.5});
+    EXPECT_EQ(turned.out, expected.out);
+    EXPECT_EQ(turned.log_sum_exp, expected.log_sum_exp);
+  });
+}
+
+TEST_P(attention_special, scores_far_below_zero_have_weights_too) {
+  with_operands([&]<class In>() {
+    const auto result =
+        run_all(as<In>({2e19f}), as<In>(std::vector<float>(300, -1e19f)), as<In>(std::vector<float>(300, 3)), 1);
+    EXPECT_NEAR(result.out[0], 3, 0.02);
+    EXPECT_NEAR(result.log_sum_exp[0], -2e38f, 2e36f);
+  });
+}
+
 TEST_P(attention_special, nan_in_padding_is_not_seen_and_elsewhere_stays_in_its_row) {
   with_operands([&]<class In>() {
     constexpr std::int64_t s = 50, d = 8;
@@ -144,6 +205,12 @@ TEST_P(attention_special, refuses_shapes_that_do_not_fit_and_small_scratchpads) 
       "attention: dimension 3 of q (1, 2, 8, 7) with strides (112, 56, 7, 1) differs from dimension 3 of k (1, 2, 8, "
       "8) with strides (128, 64, 1, 8)");
   EXPECT_NE(message(x.as<4>(), scratchpad.span().first(100)).find("scratchpad holds 100 bytes"), std::string::npos);
+  const auto nothing = contiguous<const float>(nullptr, 1, 2, 8, 0);
+  EXPECT_NE(message_of<invalid_argument>([&] {
+              attention<float, float>(queue_, x.as<4>(), columns, nothing, contiguous<float>(nullptr, 1, 2, 8, 0), {},
+                                      scratchpad.span());
+            }).find("has heads of no columns"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -101,18 +101,17 @@ sycl::event run(sycl::queue& queue, const view<const In, 4>& q, const view<const
                                         detail::pack_wide<Shape>(queue, v, value_panels, dependencies)};
 
   const std::int64_t query_blocks = detail::ceil_div(q.extent[2], panels * Shape::rows);
-  const kernels::attention_forward<In, T, Shape> kernel{
-      q,
-      key_panels,
-      value_panels,
-      out,
-      row_results.log_sum_exp,
-      row_results.sum_of_squares,
-      detail::visibility_of(options, q.extent[2], k.extent[2]),
-      k.extent[2],
-      static_cast<T>(detail::scale_of(options, q.extent[3]) * kernels::score_exponential<T>::units),
-      panels,
-      query_blocks};
+  const kernels::attention_forward<In, T, Shape> kernel{q,
+                                                        key_panels,
+                                                        value_panels,
+                                                        out,
+                                                        row_results.log_sum_exp,
+                                                        row_results.sum_of_squares,
+                                                        detail::visibility_of(options, q.extent[2], k.extent[2]),
+                                                        k.extent[2],
+                                                        detail::score_scale_of<T>(options, q.extent[3]),
+                                                        panels,
+                                                        query_blocks};
   return launch(queue, detail::groups_of(q.extent[0] * q.extent[1] * query_blocks, Shape::work_items),
                 static_cast<std::size_t>(kernels::attention_local<T, Shape>::bytes(panels, q.extent[3], out.extent[3])),
                 kernel, packed);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attention_exp2.hpp"
 #include "attention_local.hpp"
 #include "attention_shapes.hpp"
 #include "attention_vectors.hpp"
@@ -23,6 +24,7 @@ constexpr std::int64_t largest_head = 512;
 
 template <class T, int Rank>
 void check_head_size(std::string_view function, std::string_view operand, const view<T, Rank>& x) {
+  if (x.extent[Rank - 1] < 1) check::fail(function, operand, x, "has heads of no columns");
   if (x.extent[Rank - 1] > largest_head) check::fail(function, operand, x, "has heads of more than 512");
 }
 
@@ -66,7 +68,13 @@ void check_lengths(std::string_view function, const attention_options& options, 
 
 inline double scale_of(const attention_options& options, std::int64_t dk) {
   if (options.scale != 0) return options.scale;
-  return dk == 0 ? 1 : 1 / std::sqrt(static_cast<double>(dk));
+  return 1 / std::sqrt(static_cast<double>(dk));
+}
+
+template <class T>
+kernels::score_scale<T> score_scale_of(const attention_options& options, std::int64_t dk) {
+  const double scale = scale_of(options, dk) * kernels::score_exponential<T>::units;
+  return {static_cast<T>(std::abs(scale)), static_cast<T>(scale < 0 ? -1 : 1)};
 }
 
 inline kernels::attention_visibility visibility_of(const attention_options& options, std::int64_t queries,

@@ -116,7 +116,7 @@ sycl::event attention_tiles(sycl::queue& queue, const view<const bfloat16, 4>& q
                       row_results.sum_of_squares,
                       visibility_of(options, q.extent[2], k.extent[2]),
                       k.extent[2],
-                      static_cast<float>(scale_of(options, q.extent[3]) * kernels::score_exponential<float>::units),
+                      score_scale_of<float>(options, q.extent[3]),
                       query_blocks};
     return launch(queue, groups_of(matrices * query_blocks, sub_group),
                   static_cast<std::size_t>(work_t::local_bytes(q.extent[3], out.extent[3])), work, packed);

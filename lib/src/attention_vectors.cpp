@@ -76,7 +76,7 @@ sycl::event run(sycl::queue& queue, const view<const In, 4>& q, const view<const
                       row_results.log_sum_exp,
                       row_results.sum_of_squares,
                       visibility_of(options, q.extent[2], k.extent[2]),
-                      static_cast<T>(scale_of(options, q.extent[3]) * kernels::score_exponential<T>::units),
+                      score_scale_of<T>(options, q.extent[3]),
                       panels,
                       query_blocks};
   return launch(queue, groups_of(q.extent[0] * q.extent[1] * query_blocks, 1),

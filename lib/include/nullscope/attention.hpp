@@ -12,7 +12,8 @@
 /// Float, double, or bfloat16 q, k, v with float sums and results. On a CPU with AMX, bfloat16 takes the matrix engine:
 /// the weights are then rounded to bfloat16 before they meet v, as usual in that precision. A query that sees no key
 /// gets zeros, and -inf as its log_sum_exp. NaN spreads to the rows that see it (with `causal`, NaN in v also to rows
-/// just before those); NaN beyond `lengths` is not seen; a score of +inf makes its row NaN. Deterministic.
+/// just before those); NaN beyond `lengths` is not seen; a score of +inf makes its row NaN, one of -inf has no weight.
+/// Any finite scores are right, as far as their own digits go. Deterministic.
 ///
 /// Throws, before anything is launched: invalid_argument (shapes, strides, null pointers, scratchpad),
 /// unsupported_device (no 64-bit floating point; too little local memory for dk and dv).
