@@ -11,7 +11,8 @@
 namespace nullscope::kernels {
 
 /// difference (heads, alternatives, rows, S) = alternative - a, and figures (heads, alternatives, rows, 3) of each row:
-/// |sum of the difference|, how far the least entry lies below zero, and the length of the difference. A team a row.
+/// |sum of the difference|, how far the least entry lies below zero, and the length of a and the difference together,
+/// which is what rounding is relative to. A team a row.
 template <class T, int W, int Items>
 struct simplex_differences {
   static constexpr const char* source = "simplex_check.hpp";
@@ -32,15 +33,17 @@ struct simplex_differences {
     const row<const T, W> from{&alternatives(head, alternative, i, 0), alternatives.stride[3]};
     const row<T, W> to{&difference(head, alternative, i, 0), 1};
 
-    numbers sum(0), squares(0), below(0);
+    numbers sum(0), squares(0), squares_of_a(0), below(0);
     walk<W, 1>(members, difference.extent[3], [&](int, std::int64_t c, auto lanes) {
-      const numbers x = from.load(c, lanes), d = x - weights.load(c, lanes);
+      const numbers x = from.load(c, lanes), weight = weights.load(c, lanes), d = x - weight;
       to.store(c, d, lanes);
       sum += d;
       squares = fma(d, d, squares);
+      squares_of_a = fma(weight, weight, squares_of_a);
       below = max_or_nan(below, -x);
     });
-    const T total = members.sum(sum), length = sycl::sqrt(members.sum(squares));
+    const T total = members.sum(sum);
+    const T length = sycl::sqrt(members.sum(squares)) + sycl::sqrt(members.sum(squares_of_a));
     const T least = members.reduce(below, [](auto x, auto y) { return max_or_nan(x, y); });
     if (members.rank() != 0) return;
     figures(head, alternative, i, 0) = total < 0 ? -total : total;
@@ -50,8 +53,8 @@ struct simplex_differences {
 };
 
 /// checks (heads, alternatives, 3): the largest of the rows' figures; the third is the largest |coefficient| of a
-/// difference along the basis, relative to its length. coefficients (heads, alternatives, rows, columns). One work-item
-/// an alternative: there is little to do.
+/// difference along the basis, relative to that length. coefficients (heads, alternatives, rows, columns). One
+/// work-item an alternative: there is little to do.
 template <class T>
 struct simplex_worst {
   static constexpr const char* source = "simplex_check.hpp";

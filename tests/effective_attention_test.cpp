@@ -304,6 +304,22 @@ TEST_P(effective_attention_test, refuses_shapes_that_do_not_fit) {
             std::string::npos);
 }
 
+TEST_P(effective_attention_test, refuses_a_basis_whose_columns_are_no_neighbours_before_it_writes) {
+  const tensor<float> q(queue_, {1, 1, 8}), k(queue_, {1, 50, 8}), v(queue_, {1, 50, 4});
+  tensor<float> p(queue_, {1, 1, 4}), u(queue_, {1, 4, 50}, std::vector<float>(200, 7)), s(queue_, {1, 4}),
+      log_sum_exp(queue_, {1, 1});
+  tensor<std::int64_t> rank(queue_, {1});
+  tensor<std::int32_t> status(queue_, {1});
+  const attention_heads<float> heads{q.as<3>(), k.as<3>(), v.as<3>(), {}};
+  tensor<std::byte> scratchpad(queue_, {effective_attention_scratchpad_size<float>(queue_, heads)});
+  const effective_attention_results<float> results{p.as<3>(),    transposed(u.as<3>()), s.as<2>(),
+                                                   rank.as<1>(), status.as<1>(),        log_sum_exp.as<2>()};
+  EXPECT_EQ(
+      message_of<invalid_argument>([&] { effective_attention<float>(queue_, heads, results, scratchpad.span()); }),
+      "effective_attention: u (1, 50, 4) with strides (200, 1, 50) has columns that are no neighbours");
+  EXPECT_EQ(u.to_host(), std::vector<float>(200, 7));
+}
+
 TEST_P(effective_attention_test, the_size_of_the_scratchpad_needs_no_memory) {
   const tensor<float> q(queue_, {2, 40, 8}), v(queue_, {2, 40, 16}), h(queue_, {2, 16, 300});
   attention_heads<float> heads{q.as<3>(), q.as<3>(), v.as<3>(), h.as<3>()};

@@ -111,6 +111,8 @@ void check_results(const attention_heads<T>& heads, const effective_attention_re
   };
   has_shape("p", r.p, {count, queries, columns});
   has_shape("u", r.u, {count, keys, columns});
+  // Otherwise attention would copy it, and memory for that would be needed.
+  if (!detail::has_neighbours(r.u)) check::fail(name, "u", r.u, "has columns that are no neighbours");
   has_shape("s", r.s, {count, columns});
   has_shape("rank", r.rank, {count});
   has_shape("status", r.status, {count});

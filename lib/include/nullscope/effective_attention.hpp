@@ -65,7 +65,7 @@ struct effective_attention_summary {
 template <class T>
 struct effective_attention_results {
   view<T, 3> p;                  ///< (heads, queries, k); columns from the rank on are zero, as in u
-  view<T, 3> u;                  ///< (heads, keys, k)
+  view<T, 3> u;                  ///< (heads, keys, k), last stride 1
   view<T, 2> s;                  ///< (heads, k): singular values of T
   view<std::int64_t, 1> rank;    ///< (heads); dim LN(T) = keys - rank
   view<std::int32_t, 1> status;  ///< (heads): as `range_basis` gives it

@@ -52,7 +52,7 @@ template <class T>
 struct simplex_check {
   T sum_error;     ///< largest |sum of a row - sum of the row of a|
   T below_zero;    ///< largest amount by which an entry is negative
-  T output_error;  ///< largest |(a' - a) B| over the columns of the basis B of span(T, 1), relative to |a' - a|
+  T output_error;  ///< largest |(a' - a) B| over the columns of the basis B of span(T, 1), relative to |a' - a| + |a|
 };
 
 /// Bytes that `check_alternatives` needs; shapes as for `simplex_alternatives_scratchpad_size`.
@@ -73,8 +73,9 @@ std::int64_t logit_rank_scratchpad_size(const sycl::queue& queue, std::int64_t b
                                         std::int64_t tokens);
 
 /// rank (batch) of the logits of the weights a (batch, rows, S): log(a) minus its first column, by batched SVD. Softmax
-/// of q k^T with heads of dk has rank at most dk there. Weights of zero have no logit: their matrix gets rank -1. A
-/// singular value counts above relative_tolerance times the largest; negative: max(rows, S) * eps.
+/// of q k^T with heads of dk has rank at most dk there. Weights of zero have no logit: their matrix gets rank -1, as
+/// does one that the SVD fails on. A singular value counts above relative_tolerance times the largest; negative:
+/// max(rows, S) * eps.
 template <class T>
 sycl::event logit_rank(sycl::queue& queue, view<const T, 3> a, view<std::int64_t, 1> rank,
                        std::span<std::byte> scratchpad, double relative_tolerance = -1,
