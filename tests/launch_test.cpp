@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nullscope/launch.hpp>
@@ -118,6 +120,43 @@ TEST_P(launch_test, runs_nothing_for_an_empty_range_but_waits_for_its_dependenci
     EXPECT_EQ(x.to_host(), (std::vector{4, 7, 10, 13})) << (queue.is_in_order() ? "in order" : "out of order");
     first.wait();
   }
+}
+
+TEST_P(launch_test, honours_dependencies_of_other_contexts) {
+  const sycl::context other(GetParam());
+  for (sycl::queue queue : {sycl::queue(GetParam()), sycl::queue(GetParam(), sycl::property::queue::in_order{})}) {
+    sycl::queue elsewhere(other, GetParam());
+    for (const std::size_t size : {0, 4}) {  // an empty range, and one that is none
+      tensor<int> x(elsewhere, {4}, std::vector<int>{1, 2, 3, 4}), y(queue, {4}, std::vector<int>(4));
+      sycl::event first = launch(elsewhere, sycl::nd_range<1>{4, 4}, 0, slow_increment{x.data(), 100'000'000});
+      launch(queue, sycl::nd_range<1>{size, 4}, 0, slow_increment{y.data(), 1}, {first}).wait();
+      EXPECT_EQ(first.get_info<sycl::info::event::command_execution_status>(),
+                sycl::info::event_command_status::complete)
+          << size << (queue.is_in_order() ? ", in order" : ", out of order");
+      first.wait();
+    }
+  }
+}
+
+TEST_P(launch_test, runs_ranges_of_more_than_2_to_the_31_work_items) {
+  tensor<std::int64_t> out(queue_, {1}, std::vector<std::int64_t>{0});
+  const std::size_t group = 1024, size = (std::size_t{1} << 31) + group;
+  launch(queue_, sycl::nd_range<1>{size, group}, 0, note_last_id{out.data()}).wait();
+  EXPECT_EQ(out.to_host()[0], static_cast<std::int64_t>(size) - 1);
+}
+
+TEST_P(launch_test, says_how_much_local_memory_there_is_if_a_kernel_asks_for_more) {
+  tensor<int> x(queue_, {1});
+  const device_properties& device = properties(GetParam());
+  const auto usable = static_cast<std::size_t>(device.usable_local_bytes());
+  for (const std::size_t bytes : {usable + 1, std::size_t{1} << 40, ~std::size_t{0}}) {
+    EXPECT_EQ(
+        message_of<unsupported_device>([&] {
+          launch(queue_, sycl::nd_range<1>{1, 1}, bytes, iota<0, false>{x.data()});
+        }),
+        fmt::format("launch: a kernel asks for {} bytes of local memory, {} offers {}", bytes, device.name, usable));
+  }
+  EXPECT_NO_THROW(launch(queue_, sycl::nd_range<1>{1, 1}, usable, iota<0, false>{x.data()}).wait());
 }
 
 TEST_P(launch_test, honours_dependencies_on_an_out_of_order_queue) {

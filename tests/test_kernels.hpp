@@ -109,6 +109,19 @@ struct number_cells {
   }
 };
 
+/// The last work-item of its range notes which one it is.
+struct note_last_id {
+  static constexpr const char* source = "test_kernels.hpp";
+  static constexpr int dimensions = 1;
+
+  std::int64_t* out;
+
+  void operator()(sycl::nd_item<1> item, std::byte*) const {
+    const std::size_t id = item.get_global_id(0);
+    if (id + 1 == item.get_global_range(0)) *out = static_cast<std::int64_t>(id);
+  }
+};
+
 /// x[i] += 1, slowly: what comes after it must wait.
 struct slow_increment {
   static constexpr const char* source = "test_kernels.hpp";

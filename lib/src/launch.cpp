@@ -1,6 +1,28 @@
+#include <fmt/format.h>
+
+#include <bit>
 #include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/launch.hpp>
+#include <utility>
+
+namespace nullscope::detail {
+
+std::size_t allocated_local_bytes(const sycl::queue& queue, std::size_t local_bytes) {
+  const device_properties& device = properties(queue.get_device());
+  if (std::cmp_greater(local_bytes, device.usable_local_bytes())) {
+    throw unsupported_device(fmt::format("launch: a kernel asks for {} bytes of local memory, {} offers {}",
+                                         local_bytes, device.name, device.usable_local_bytes()));
+  }
+  const std::size_t bytes = local_bytes + local_alignment;
+#ifdef __ADAPTIVECPP__
+  // It compiles a kernel again for every size. A CPU, whose local memory is memory like any other, sees few of them.
+  if (device.kind == device_kind::cpu) return std::bit_ceil(bytes);
+#endif
+  return bytes;
+}
+
+}  // namespace nullscope::detail
 
 #ifdef NULLSCOPE_SINGLE_SOURCE
 
@@ -9,8 +31,6 @@ void add_kernel_headers(const std::vector<kernel_header>&) {}
 }  // namespace nullscope
 
 #else
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -71,7 +91,7 @@ std::string entry_point(const detail::kernel_description& kernel, const sycl::de
   std::int64_t size = kernel.sub_group_size;
   if (kernel.one_work_item) {  // the compiler vectorises across work-items all the same: let it be as little as can be
     const std::vector<std::int64_t>& sizes = properties(device).sub_group_sizes;
-    size = *std::min_element(sizes.begin(), sizes.end());
+    if (!sizes.empty()) size = *std::min_element(sizes.begin(), sizes.end());
   }
   const std::string sub_group =
       size > 0 ? fmt::format("SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::sub_group_size<{}>))\n", size) : "";
@@ -91,8 +111,8 @@ std::string entry_point(const detail::kernel_description& kernel, const sycl::de
 }
 
 sycl::kernel compile(const cache_key& key, const std::map<std::string, std::string>& headers) {
-  // Embedded headers stand before the runtime's own.
-  std::vector<std::string> options{"-std=c++20", fmt::format("-I{}", header_folder)};
+  // Embedded headers stand before the runtime's own. A range may have more than 2^31 work-items.
+  std::vector<std::string> options{"-std=c++20", fmt::format("-I{}", header_folder), "-fsycl-id-queries-range=size_t"};
 #ifdef __x86_64__
   if (key.device.is_cpu()) {  // its instructions may be used
     options.push_back("-DNULLSCOPE_X86_DEVICE");

@@ -34,6 +34,15 @@ fs::path runtime_folder() {
   return fs::path(info.dli_fname).parent_path();
 }
 
+/// Loads what the OpenCL loader beside the SYCL runtime needs, and has no search path of its own for. Without it the
+/// loader is found only if something else, such as the adapter of Level Zero, has brought these libraries along; not if
+/// ONEAPI_DEVICE_SELECTOR asks for OpenCL alone. The first one is needed by the others.
+void load_what_opencl_needs(const fs::path& folder) {
+  for (const char* library : {"libintlc.so.5", "libimf.so", "libsvml.so", "libirng.so"}) {
+    dlopen((folder / library).c_str(), RTLD_LAZY | RTLD_GLOBAL);  // without one, OpenCL is what it would have been
+  }
+}
+
 }  // namespace
 
 /// Runs when the program is loaded, asked for by name as above: points the OpenCL loader at the CPU driver that stands
@@ -41,8 +50,10 @@ fs::path runtime_folder() {
 extern "C" [[gnu::constructor]] void nullscope_prepare_process() {
   constexpr int keep = 0;  // do not replace what is set
   setenv("SYCL_CACHE_PERSISTENT", "1", keep);
+  const fs::path folder = runtime_folder();
+  load_what_opencl_needs(folder);
   std::error_code ignored;
-  const fs::path driver = runtime_folder() / "libintelocl.so";
+  const fs::path driver = folder / "libintelocl.so";
   if (fs::exists(driver, ignored)) setenv("OCL_ICD_FILENAMES", driver.c_str(), keep);
 }
 

@@ -19,7 +19,6 @@
 /// the device when it is first launched.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -49,15 +48,8 @@ inline std::byte* align_local(std::byte* memory) {
   return memory + (-reinterpret_cast<std::uintptr_t>(memory) & (local_alignment - 1));
 }
 
-/// Bytes to allocate for `local_bytes` that will be aligned.
-inline std::size_t allocated_local_bytes([[maybe_unused]] const sycl::queue& queue, std::size_t local_bytes) {
-  const std::size_t bytes = local_bytes + local_alignment;
-#ifdef __ADAPTIVECPP__
-  // It compiles a kernel again for every size. A CPU, whose local memory is memory like any other, sees few of them.
-  if (queue.get_device().is_cpu()) return std::bit_ceil(bytes);
-#endif
-  return bytes;
-}
+/// Bytes to allocate for `local_bytes` that will be aligned. Throws unsupported_device if the device has not so many.
+std::size_t allocated_local_bytes(const sycl::queue& queue, std::size_t local_bytes);
 
 template <class Kernel>
 constexpr int sub_group_size_of() {
@@ -135,16 +127,20 @@ inline sycl::event join(sycl::queue& queue, const std::vector<sycl::event>& depe
     handler.single_task([] {});
   });
 #else
-  if (!queue.is_in_order()) return queue.ext_oneapi_submit_barrier(dependencies);
-  return queue.submit([&](sycl::handler& handler) {  // there, the event of a barrier with a list is complete at once
+  return queue.submit([&](sycl::handler& handler) {
     handler.depends_on(dependencies);
-    handler.ext_oneapi_barrier();
+    if (queue.is_in_order()) {
+      handler.ext_oneapi_barrier();
+    } else {  // where a barrier would wait for the whole queue, and one with a list takes no events of other contexts
+      handler.host_task([] {});
+    }
   });
 #endif
 }
 
 /// Runs `kernel` over `range` with `local_bytes` of local memory, aligned to 64 bytes, for each work-group. An empty
-/// range runs nothing. Throws compilation_error if the kernel does not compile.
+/// range runs nothing. Throws compilation_error if the kernel does not compile, unsupported_device if the device has
+/// less local memory.
 template <class Kernel>
 sycl::event launch(sycl::queue& queue, const sycl::nd_range<Kernel::dimensions>& range, std::size_t local_bytes,
                    const Kernel& kernel, const std::vector<sycl::event>& dependencies = {}) {
