@@ -348,7 +348,7 @@ TEST_P(qr_test, refuses_what_it_cannot_take) {
   EXPECT_EQ(message(contiguous<const float>(nullptr, 2, 6, 4), q.as<3>(), r.as<3>(), work),
             "qr: a (2, 6, 4) with strides (24, 4, 1) has a null pointer");
   EXPECT_EQ(message(contiguous<const float>(a.data(), 2, -6, 4), q.as<3>(), r.as<3>(), work),
-            "qr: a (2, -6, 4) with strides (-24, 4, 1) has a negative stride");
+            "qr: a (2, -6, 4) with strides (-24, 4, 1) has a negative extent");
   const std::int64_t size = qr_scratchpad_size<float>(queue_, 2, 6, 4);
   EXPECT_EQ(message(a.as<3>(), q.as<3>(), r.as<3>(), work.first(static_cast<std::size_t>(size - 1))),
             fmt::format("qr: the scratchpad holds {} bytes, {} are needed", size - 1, size));

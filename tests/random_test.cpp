@@ -160,7 +160,11 @@ TEST_P(random_test, streams_and_seeds_differ) {
 TEST_P(random_test, refuses_bad_arguments) {
   tensor<float> x(queue_, {8});
   EXPECT_EQ(message_of<invalid_argument>([&] { fill_uniform<float>(queue_, x.as<1>(), {}, 1, 0); }),
-            "fill_uniform: the range or deviation is -1, below 0");
+            "fill_uniform: the range or deviation is -1, not a finite number from 0 on");
+  constexpr float largest = std::numeric_limits<float>::max();
+  EXPECT_EQ(message_of<invalid_argument>([&] { fill_uniform<float>(queue_, x.as<1>(), {}, -largest, largest); }),
+            "fill_uniform: the range or deviation is inf, not a finite number from 0 on");
+  EXPECT_EQ(message_of<invalid_argument>([&] { normal_at<double>({}, -1); }), "normal_at: the index -1 is negative");
   EXPECT_EQ(message_of<invalid_argument>([&] {
               fill_normal<float>(queue_, {x.data(), {4}, {2}}, {}, 0, 1);
             }),

@@ -43,6 +43,8 @@ TEST_P(tensor_test, moves_and_may_be_empty) {
   nothing = std::move(x);
   EXPECT_EQ(nothing.data(), data);
   EXPECT_EQ(nothing.to_host(), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(x.size(), 0);
+  EXPECT_TRUE(x.to_host().empty());
   EXPECT_EQ(tensor<float>(queue_, {3, 0}).data(), nullptr);
 }
 

@@ -51,6 +51,22 @@ TEST(check, refuses_bad_views_and_names_function_operand_and_shape) {
   EXPECT_EQ(message(bad, true), "f: x (4, 8) with strides (7, 1) has strides that overlap");
 }
 
+TEST(check, refuses_views_whose_size_or_reach_exceeds_64_bits) {
+  float memory[4];
+  constexpr std::int64_t large = std::int64_t{1} << 32, far = std::int64_t{1} << 60;
+  const auto message = [&](const view<float, 2>& x) {
+    return message_of<invalid_argument>([&] { check::input("f", "x", x); });
+  };
+  EXPECT_EQ(message({memory, {large, large}, {0, 0}}),  // 2^64 elements, which wrap round to none
+            "f: x (4294967296, 4294967296) with strides (0, 0) is too large for 64-bit sizes");
+  EXPECT_NE(message({memory, {large / 2, large / 4}, {0, 0}}).find("too large"), std::string::npos) << "2^63 bytes";
+  EXPECT_NE(message({memory, {large, 2}, {large, 1}}).find("too large"), std::string::npos);
+  EXPECT_NE(message({memory, {2, 2}, {far, far}}).find("too large"), std::string::npos);
+  EXPECT_NO_THROW(check::input("f", "x", view<float, 2>{memory, {large, large / 16}, {0, 0}}));
+  EXPECT_NO_THROW(check::input("f", "x", view<float, 3>{nullptr, {large, large, 0}, {0, 0, 1}}));
+  EXPECT_FALSE((view<float, 2>{memory, {large, large}, {0, 0}}.empty()));
+}
+
 TEST(check, accepts_outputs_that_interleave_without_overlap) {
   float memory[64];
   EXPECT_NO_THROW(check::output("f", "x", transposed(contiguous(memory, 4, 8))));

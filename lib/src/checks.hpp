@@ -30,21 +30,28 @@ template <class T, int Rank>
   throw invalid_argument(fmt::format("{}: {} {}", function, describe(name, x), why));
 }
 
-/// Extents and strides are not negative, and there is memory behind a view that is not empty.
+/// Extents and strides are not negative, and 64 bits hold the bytes and the distance of every element.
 template <class T, int Rank>
-void input(std::string_view function, std::string_view name, const view<T, Rank>& x) {
-  for (int d = 0; d < Rank; ++d) {
-    if (x.extent[d] < 0) fail(function, name, x, "has a negative extent");
-    if (x.stride[d] < 0) fail(function, name, x, "has a negative stride");
+void layout(std::string_view function, std::string_view name, const view<T, Rank>& x) {
+  std::int64_t bytes = sizeof(T), last = sizeof(T);  // the end of the last element, from the first one
+  bool is_too_large = false;
+  for (const std::int64_t extent : x.extent) {
+    if (extent < 0) fail(function, name, x, "has a negative extent");
   }
-  if (x.data == nullptr && !x.empty()) fail(function, name, x, "has a null pointer");
+  for (int d = 0; d < Rank; ++d) {
+    if (x.stride[d] < 0) fail(function, name, x, "has a negative stride");
+    std::int64_t distance = sizeof(T);
+    is_too_large |= __builtin_mul_overflow(bytes, x.extent[d], &bytes);
+    is_too_large |= __builtin_mul_overflow(distance, x.stride[d], &distance);
+    is_too_large |= __builtin_mul_overflow(distance, x.extent[d] - 1, &distance);
+    is_too_large |= __builtin_add_overflow(last, distance, &last);
+  }
+  if (is_too_large && !x.empty()) fail(function, name, x, "is too large for 64-bit sizes");
 }
 
-/// As for an input, and no two elements share an address.
+/// No two elements share an address.
 template <class T, int Rank>
-void output(std::string_view function, std::string_view name, const view<T, Rank>& x) {
-  static_assert(!std::is_const_v<T>);
-  input(function, name, x);
+void distinct(std::string_view function, std::string_view name, const view<T, Rank>& x) {
   std::vector<std::pair<std::int64_t, std::int64_t>> dimensions;  // (stride, extent), ascending
   for (int d = 0; d < Rank; ++d) {
     if (x.extent[d] == 0) return;
@@ -56,6 +63,21 @@ void output(std::string_view function, std::string_view name, const view<T, Rank
     if (stride < span) fail(function, name, x, "has strides that overlap");
     span = stride * (extent - 1) + span;
   }
+}
+
+/// The layout is possible, and there is memory behind a view that is not empty.
+template <class T, int Rank>
+void input(std::string_view function, std::string_view name, const view<T, Rank>& x) {
+  layout(function, name, x);
+  if (x.data == nullptr && !x.empty()) fail(function, name, x, "has a null pointer");
+}
+
+/// As for an input, and no two elements share an address.
+template <class T, int Rank>
+void output(std::string_view function, std::string_view name, const view<T, Rank>& x) {
+  static_assert(!std::is_const_v<T>);
+  input(function, name, x);
+  distinct(function, name, x);
 }
 
 /// Two operands agree in one extent each.

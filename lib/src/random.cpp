@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <limits>
 #include <nullscope/launch.hpp>
 #include <nullscope/random.hpp>
 
@@ -16,7 +17,10 @@ sycl::event fill(std::string_view function, sycl::queue& queue, view<T, 1> out, 
   check::output(function, "out", out);
   if (out.extent[0] > 1 && out.stride[0] != 1) check::fail(function, "out", out, "is not contiguous");
   check::device_type<T>(function, queue);
-  if (!(scale >= 0)) throw invalid_argument(fmt::format("{}: the range or deviation is {}, below 0", function, scale));
+  if (!(scale >= 0 && scale <= std::numeric_limits<T>::max())) {
+    throw invalid_argument(
+        fmt::format("{}: the range or deviation is {}, not a finite number from 0 on", function, scale));
+  }
   detail::team_shape shape = detail::choose_team_shape(queue, out.extent[0], true);
   // With AVX2 a pack of eight doubles, in two registers, takes 0.67 of the time of two of four; of float 1.1.
   if (sizeof(T) == 8) shape = detail::with_512_bits(shape);
@@ -30,7 +34,8 @@ sycl::event fill(std::string_view function, sycl::queue& queue, view<T, 1> out, 
 }
 
 template <class T, bool Normal>
-T number_at(random_stream stream, std::int64_t index) {
+T number_at(std::string_view function, random_stream stream, std::int64_t index) {
+  if (index < 0) throw invalid_argument(fmt::format("{}: the index {} is negative", function, index));
   constexpr int size = kernels::numbers_per_block<T>;
   kernels::pack<T, 1> z[size];
   kernels::numbers_of_blocks<Normal>(stream.seed, stream.stream, static_cast<std::uint64_t>(index / size), z);
@@ -53,12 +58,12 @@ sycl::event fill_normal(sycl::queue& queue, view<T, 1> out, random_stream stream
 
 template <class T>
 T uniform_at(random_stream stream, std::int64_t index) {
-  return number_at<T, false>(stream, index);
+  return number_at<T, false>("uniform_at", stream, index);
 }
 
 template <class T>
 T normal_at(random_stream stream, std::int64_t index) {
-  return number_at<T, true>(stream, index);
+  return number_at<T, true>("normal_at", stream, index);
 }
 
 template sycl::event fill_uniform(sycl::queue&, view<float, 1>, random_stream, float, float,

@@ -24,8 +24,8 @@ std::int64_t qr_scratchpad_size(const sycl::queue& queue, std::int64_t batch, st
 ///
 /// Householder reflectors throughout: 2 m n^2 flops for r and as many for q (m >= n). A tall matrix of a small batch is
 /// spread over work-groups as a tree (TSQR). Columns are scaled by powers of two on the way, so entries near 1e30 or
-/// 1e-30, zero columns and columns of very different size are safe. NaN or infinity makes that matrix's q and r NaN,
-/// and no other's.
+/// 1e-30, zero columns and columns of very different size are safe. NaN or infinity in a matrix gives NaN or
+/// infinity in its r, and then its q is of no use; no other matrix is touched.
 ///
 /// q may be a itself (same memory, same strides); otherwise outputs overlap nothing. The scratchpad is device memory of
 /// at least `qr_scratchpad_size` bytes. T is float or double. Deterministic.

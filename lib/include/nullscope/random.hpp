@@ -16,7 +16,8 @@ struct random_stream {
 };
 
 /// out[i] uniform between low and high. out is contiguous (stride 1). T is float or double.
-/// Throws invalid_argument on a bad view or if low > high, unsupported_device if the device lacks T.
+/// Throws invalid_argument on a bad view, or if high - low is below 0 or no finite number; unsupported_device if the
+/// device lacks T.
 template <class T>
 sycl::event fill_uniform(sycl::queue& queue, view<T, 1> out, random_stream stream, T low, T high,
                          const std::vector<sycl::event>& dependencies = {});
@@ -27,7 +28,8 @@ template <class T>
 sycl::event fill_normal(sycl::queue& queue, view<T, 1> out, random_stream stream, T mean, T deviation,
                         const std::vector<sycl::event>& dependencies = {});
 
-/// Element `index` of what fill_uniform with low = 0 and high = 1 writes, computed on the host.
+/// Element `index` of what fill_uniform with low = 0 and high = 1 writes, computed on the host. Throws invalid_argument
+/// if the index is negative.
 template <class T>
 T uniform_at(random_stream stream, std::int64_t index);
 

@@ -55,6 +55,16 @@ class tensor {
     copy_from(host);
   }
 
+  /// What has been moved from is empty.
+  tensor(tensor&& other) noexcept { *this = std::move(other); }
+  tensor& operator=(tensor&& other) noexcept {
+    queue_ = std::move(other.queue_);
+    shape_ = std::exchange(other.shape_, {});
+    size_ = std::exchange(other.size_, 0);
+    data_ = std::move(other.data_);
+    return *this;
+  }
+
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }
   std::int64_t size() const { return size_; }

@@ -33,7 +33,12 @@ struct view {
     return count;
   }
 
-  constexpr bool empty() const { return size() == 0; }
+  constexpr bool empty() const {
+    for (int d = 0; d < Rank; ++d) {
+      if (extent[d] == 0) return true;
+    }
+    return false;
+  }
 
   /// A view for reading.
   constexpr operator view<const T, Rank>() const requires(!std::is_const_v<T>) {
