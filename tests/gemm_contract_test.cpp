@@ -45,6 +45,8 @@ TEST_P(gemm_test, does_not_read_the_factors_for_alpha_0_and_gives_beta_c_for_k_0
     };
     gemm(queue_, 1, empty(2, 0), empty(0, 2), 0.5, c.as<3>(), {path}).wait();
     EXPECT_EQ(c.to_host(), (std::vector<float>{1, 2, 3, 4}));
+    gemm(queue_, std::numeric_limits<float>::infinity(), empty(2, 0), empty(0, 2), 1, c.as<3>(), {path}).wait();
+    EXPECT_EQ(c.to_host(), (std::vector<float>{1, 2, 3, 4}));
     gemm(queue_, 1, empty(2, 0), empty(0, 2), 0, c.as<3>(), {path}).wait();
     EXPECT_EQ(c.to_host(), std::vector<float>(4, 0));
   }
@@ -151,6 +153,28 @@ TEST_P(gemm_test, says_when_onemkl_cannot_take_the_operands) {
   }
 }
 
+TEST_P(gemm_test, matrices_of_c_may_interleave_but_not_for_onemkl) {
+  const std::int64_t batch = 3, m = 4, n = 5, k = 2;
+  const std::vector<float> ones(static_cast<std::size_t>(batch * std::max(m, n) * k), 1);
+  const tensor<float> x(queue_, {batch * std::max(m, n) * k}, ones);
+  const auto a = contiguous(x.data(), batch, m, k), b = contiguous(x.data(), batch, k, n);
+  tensor<float> memory(queue_, {batch * m * n});
+  const view<float, 3> side_by_side{memory.data(), {batch, m, n}, {n, batch * n, 1}};
+  const view<float, 3> transposed_so{memory.data(), {batch, m, n}, {m, 1, batch * m}};
+  for (const view<float, 3>& c : {side_by_side, transposed_so}) {
+    for (const gemm_path path : {gemm_path::automatic, gemm_path::own}) {
+      memory.copy_from(std::vector<float>(static_cast<std::size_t>(memory.size()), -1));
+      gemm(queue_, 1, a, b, 0, c, {path}).wait();
+      EXPECT_EQ(memory.to_host(), std::vector<float>(static_cast<std::size_t>(memory.size()), k));
+    }
+    if (!has_onemkl()) continue;
+    EXPECT_NE(message_of<invalid_argument>([&] {
+                gemm(queue_, 1, a, b, 0, c, {gemm_path::onemkl});
+              }).find("matrices of c that follow each other"),
+              std::string::npos);
+  }
+}
+
 TEST_P(gemm_test, asks_for_the_scratchpad_that_a_matrix_engine_needs) {
   tensor<bfloat16> x(queue_, {1000}, std::vector<bfloat16>(1000, bfloat16(1.0f)));
   tensor<float> c(queue_, {2, 3, 5});
@@ -166,6 +190,12 @@ TEST_P(gemm_test, asks_for_the_scratchpad_that_a_matrix_engine_needs) {
   EXPECT_NE(
       message_of<invalid_argument>([&] { gemm_scratchpad_size(queue_, a, a, c.as<3>(), own); }).find("of b (2, 3"),
       std::string::npos);
+  EXPECT_EQ(message_of<invalid_argument>([&] {
+              gemm_scratchpad_size(queue_, contiguous<const bfloat16>(nullptr, 1, -1, 4),
+                                   contiguous<const bfloat16>(nullptr, 1, 4, 5), contiguous<float>(nullptr, 1, -1, 5),
+                                   own);
+            }),
+            "gemm: a (1, -1, 4) with strides (-4, 4, 1) has a negative extent");
   if (size == 0) return;
   tensor<std::byte> memory(queue_, {size});
   const auto run = [&](std::int64_t bytes) {

@@ -53,9 +53,10 @@ route choose_route(const sycl::queue& queue, const detail::gemm_call<In, T>& cal
       throw unsupported_device(fmt::format("{}: oneMKL does not serve {} in this build", name, device.name));
     }
     if (path == gemm_path::onemkl) {
-      throw invalid_argument(fmt::format("{}: oneMKL needs unit stride in one direction of each matrix; got {}, {}, {}",
-                                         name, check::describe("a", call.a), check::describe("b", call.b),
-                                         check::describe("c", call.c)));
+      throw invalid_argument(
+          fmt::format("{}: oneMKL needs unit stride in one direction of each matrix, and matrices "
+                      "of c that follow each other; got {}, {}, {}",
+                      name, check::describe("a", call.a), check::describe("b", call.b), check::describe("c", call.c)));
     }
   }
   if (std::is_same_v<In, bfloat16> && detail::gemm_joint_matrix_serves(device)) return route::joint_matrix;
@@ -88,6 +89,7 @@ sycl::event run(sycl::queue& queue, detail::gemm_call<In, T> call, std::span<std
   if (call.c.empty()) return join(queue, dependencies);
   if (call.alpha == T(0) || call.a.extent[2] == 0) {  // beta c: the tiled kernel without a step along k
     call.a.extent[2] = call.b.extent[1] = 0;
+    call.alpha = 0;  // infinity or NaN times nothing is nothing
     return detail::gemm_tiled(queue, call, detail::preferred_gemm_lanes(queue.get_device()), dependencies);
   }
   if (way == route::onemkl) return detail::gemm_onemkl(queue, call, dependencies);
@@ -121,6 +123,10 @@ std::int64_t gemm_scratchpad_size(const sycl::queue& queue, const view<const bfl
                                   const view<const bfloat16, 3>& b, const view<float, 3>& c,
                                   const gemm_options& options) {
   detail::gemm_call<bfloat16, float> call{1, a, b, 0, c};
+  check::layout(name, "a", a);
+  check::layout(name, "b", b);
+  check::layout(name, "c", c);
+  check::distinct(name, "c", c);
   validate_shapes(call);
   const route way = choose_route(queue, call, options.path);
   repeat(call.a, c.extent[0]);

@@ -41,6 +41,14 @@ std::optional<blas_matrix> blas_view(const view<T, 3>& x) {
   return std::nullopt;
 }
 
+/// Whether each matrix of a batch ends before the next one begins, which oneMKL asks of results: neither may they
+/// interleave, as heads side by side in one row do, nor share the gap behind their last rows.
+template <class T>
+bool follow_each_other(const view<T, 3>& x, const blas_matrix& matrix) {
+  const std::int64_t slow_extent = x.extent[matrix.order == transpose::N ? 1 : 2];
+  return x.extent[0] <= 1 || x.stride[0] >= matrix.leading_dimension * slow_extent;
+}
+
 template <class T>
 auto blas_pointer(const T* data) {
   if constexpr (std::is_same_v<T, bfloat16>) {
@@ -60,7 +68,8 @@ bool onemkl_serves(const sycl::device& device) {
 
 template <class In, class T>
 bool onemkl_can_express(const gemm_call<In, T>& call) {
-  return blas_view(call.a) && blas_view(call.b) && blas_view(call.c);
+  const std::optional<blas_matrix> c = blas_view(call.c);
+  return blas_view(call.a) && blas_view(call.b) && c && follow_each_other(call.c, *c);
 }
 
 template <class In, class T>

@@ -31,6 +31,13 @@ struct shapes<double> {
   using work_items = gemm_shape<1, 8, 4, 16, 16, 16>;
 };
 
+/// Whether the local memory of the device holds one panel of rows, and the columns that it meets.
+template <class Shape, class In, class T>
+bool fits(const sycl::queue& queue) {
+  return std::cmp_less_equal(kernels::gemm_tiled<In, T, Shape>::local_bytes(1),
+                             properties(queue.get_device()).usable_local_bytes());
+}
+
 template <class Shape, class In, class T>
 sycl::event launch_shape(sycl::queue& queue, const gemm_call<In, T>& call,
                          const std::vector<sycl::event>& dependencies) {
@@ -91,9 +98,15 @@ sycl::event gemm_tiled(sycl::queue& queue, const gemm_call<In, T>& call, gemm_la
   if (call.c.stride[2] != 1 && call.c.stride[1] == 1) {  // then c^T has rows to store vectors into
     return gemm_tiled(queue, transposed(call), lanes, dependencies);
   }
-  switch (lanes) {
-    case gemm_lanes::vectors_512: return launch_shape<typename shapes<T>::vectors_512>(queue, call, dependencies);
-    case gemm_lanes::vectors_256: return launch_shape<typename shapes<T>::vectors_256>(queue, call, dependencies);
+  using wide = typename shapes<T>::vectors_512;
+  using narrow = typename shapes<T>::vectors_256;
+  switch (lanes) {  // with too little local memory, the next one
+    case gemm_lanes::vectors_512:
+      if (fits<wide, In, T>(queue)) return launch_shape<wide>(queue, call, dependencies);
+      [[fallthrough]];
+    case gemm_lanes::vectors_256:
+      if (fits<narrow, In, T>(queue)) return launch_shape<narrow>(queue, call, dependencies);
+      break;
     case gemm_lanes::work_items: break;
   }
   return launch_shape<typename shapes<T>::work_items>(queue, call, dependencies);
