@@ -169,6 +169,11 @@ TEST(safetensors_read, converts_between_floating_point_types) {
   EXPECT_EQ(converted<double>("F32", floats)[0], static_cast<double>(0.1f));
   EXPECT_EQ(converted<bfloat16>("F32", floats)[0].bits, bfloat16(0.1f).bits);
   EXPECT_EQ(converted<bfloat16>("F64", doubles)[4].bits, bfloat16(3.0f).bits);
+  const std::vector<double> near_ties{1 + 0x1p-8 + 0x1p-40,  1 + 0x1p-8, 1 + 0x1p-8 - 0x1p-40,
+                                      -1 - 0x3p-8 + 0x1p-40, 1e300,      1e-300};
+  const std::vector<std::uint16_t> nearest{0x3f81, 0x3f80, 0x3f80, 0xbf81, 0x7f80, 0};
+  const std::vector<bfloat16> rounded_once = converted<bfloat16>("F64", near_ties);
+  for (std::size_t i = 0; i < nearest.size(); ++i) EXPECT_EQ(rounded_once[i].bits, nearest[i]) << near_ties[i];
   EXPECT_EQ(converted<bfloat16>("BF16", std::vector<std::uint16_t>{0x7f81})[0].bits, 0x7f81) << "a signalling NaN";
   EXPECT_TRUE(std::signbit(converted<float>("F32", floats)[2]));
 }

@@ -151,6 +151,31 @@ TEST(write_safetensors, follows_a_link_and_honours_the_umask) {
             std::filesystem::status(folder / "plain").permissions());
 }
 
+TEST(write_safetensors, follows_links_to_what_is_not_there_yet_and_refuses_circles) {
+  const scratch_folder folder;
+  const std::vector<std::int32_t> x{1};
+  std::filesystem::create_directory(folder / "other");
+  std::filesystem::create_symlink("other/second", folder / "link");
+  std::filesystem::create_symlink("target", folder / "other/second");
+  write_safetensors(folder / "link", {make_entry("x", {1}, x)});
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "other/second"));
+  EXPECT_EQ(safetensors_file(folder / "other/target").names(), std::vector<std::string>{"x"});
+  std::filesystem::create_symlink("circle", folder / "circle");
+  EXPECT_EQ(message_of<file_error>([&] { write_safetensors(folder / "circle", {make_entry("x", {1}, x)}); }),
+            fmt::format("cannot write {}: Too many levels of symbolic links", (folder / "circle").string()));
+}
+
+TEST(write_safetensors, keeps_the_permissions_of_the_file_it_replaces) {
+  const scratch_folder folder;
+  const std::vector<std::int32_t> x{1};
+  put(folder / "secret", "old");
+  const auto mine_alone = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
+  std::filesystem::permissions(folder / "secret", mine_alone);
+  write_safetensors(folder / "secret", {make_entry("x", {1}, x)});
+  EXPECT_EQ(std::filesystem::status(folder / "secret").permissions(), mine_alone);
+}
+
 TEST(write_safetensors, many_threads_leave_one_whole_file) {
   const scratch_folder folder;
   {

@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <nullscope/errors.hpp>
 #include <nullscope/safetensors.hpp>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "safetensors_format.hpp"
@@ -33,6 +35,17 @@ struct half_bits {
   }
 };
 
+/// To the nearest bfloat16, rounded once: on the way float keeps in its last digit whether something was cut off.
+bfloat16 nearest_bfloat16(double number) {
+  const float nearest = static_cast<float>(number);
+  std::uint32_t bits = std::bit_cast<std::uint32_t>(nearest);
+  if (number == number && static_cast<double>(nearest) != number) {
+    if (std::abs(static_cast<double>(nearest)) > std::abs(number)) --bits;
+    bits |= 1;
+  }
+  return bfloat16(std::bit_cast<float>(bits));
+}
+
 template <class Stored, class Convert>
 void for_each_stored(std::span<const std::byte> bytes, Convert convert) {
   for (std::size_t i = 0; i < bytes.size() / sizeof(Stored); ++i) {
@@ -46,7 +59,9 @@ void for_each_stored(std::span<const std::byte> bytes, Convert convert) {
 template <class T>
 bool read_floating_point(const safetensors_entry& entry, std::vector<T>& numbers) {
   const auto convert = [&](std::size_t i, auto stored) {
-    if constexpr (std::is_same_v<T, bfloat16>) {
+    if constexpr (std::is_same_v<T, bfloat16> && std::is_same_v<decltype(stored), double>) {
+      numbers[i] = nearest_bfloat16(stored);
+    } else if constexpr (std::is_same_v<T, bfloat16>) {
       numbers[i] = bfloat16(static_cast<float>(stored));
     } else {
       numbers[i] = static_cast<T>(stored);

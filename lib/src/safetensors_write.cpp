@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,6 +104,9 @@ class replacement_file {
       descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     } while (descriptor_ < 0 && errno == EEXIST);
     if (descriptor_ < 0) fail();
+    struct stat before;
+    if (::stat(target_.c_str(), &before) == 0)
+      ::fchmod(descriptor_, before.st_mode & 07777);  // who may read, may still
   }
 
   replacement_file(const replacement_file&) = delete;
@@ -144,15 +148,22 @@ class replacement_file {
 /// renaming over a device would replace it.
 std::filesystem::path resolved_target(const std::filesystem::path& path) {
   std::error_code failure;
-  const std::filesystem::path target = std::filesystem::weakly_canonical(path, failure);
-  const std::filesystem::file_status status = std::filesystem::status(failure ? path : target, failure);
+  std::filesystem::path target = path;
+  constexpr int most_links = 40;  // as many as the system follows
+  for (int links = 0; links < most_links && std::filesystem::is_symlink(target, failure); ++links) {
+    target = target.parent_path() / std::filesystem::read_symlink(target, failure);
+  }
+  const std::filesystem::file_status status = std::filesystem::status(target, failure);
+  if (failure == std::errc::too_many_symbolic_link_levels) {
+    throw file_error(fmt::format("cannot write {}: {}", path.string(), failure.message()));
+  }
   if (std::filesystem::is_directory(status)) {
     throw file_error(fmt::format("cannot write {}: {}", path.string(), std::generic_category().message(EISDIR)));
   }
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
     throw file_error(fmt::format("cannot write {}: not a regular file", path.string()));
   }
-  return target.empty() ? path : target;
+  return target;
 }
 
 }  // namespace
