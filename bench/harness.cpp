@@ -235,7 +235,9 @@ int run(int argc, char** argv, const std::string& title, const std::function<voi
     }
     suite described(sycl::queue(select_device(chosen.device), sycl::property::queue::in_order{}));
     describe(described);
-    return run_all(chosen, described);
+    const int code = run_all(chosen, described);
+    if (!std::cout.flush()) throw file_error("standard output could not be written");
+    return code;
   } catch (const usage_error& failure) {
     fmt::print(stderr, "{}: {} (see --help)\n", program, failure.what());
     return 2;

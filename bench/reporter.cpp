@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <nullscope/errors.hpp>
 
 namespace nullscope::bench {
 namespace {
@@ -120,7 +121,7 @@ void reporter::finish() {
   for (sink& to : sinks_) {
     if (!to.kept.empty()) to.reporter->ReportRuns(to.kept);
     to.reporter->Finalize();
-    to.reporter->GetOutputStream().flush();
+    if (!to.reporter->GetOutputStream().flush()) throw file_error("some of the results could not be written");
   }
 }
 

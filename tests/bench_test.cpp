@@ -111,6 +111,16 @@ TEST(bench, writes_files_beside_the_display) {
   EXPECT_EQ(nlohmann::json::parse(file)["benchmarks"].size(), 6u);
 }
 
+TEST(bench, results_that_are_lost_are_exit_code_1) {
+  const std::string flags = " --benchmark_filter=right --benchmark_repetitions=1 --roofline=false ";
+  for (const std::string& lost :
+       {flags + "> /dev/full", flags + "--benchmark_list_tests > /dev/full", flags + "--benchmark_out=/dev/full"}) {
+    const command_result result = run_command("/bin/sh", "-c '" NULLSCOPE_BENCH_PROGRAM + lost + "'");
+    EXPECT_EQ(result.exit_code, 1) << lost;
+    EXPECT_NE(result.err.find("could not be written"), std::string::npos) << lost << ": " << result.err;
+  }
+}
+
 TEST(bench, lists_names_that_the_filter_leaves) {
   const command_result all = run_program("--benchmark_list_tests");
   EXPECT_EQ(all.exit_code, 0);

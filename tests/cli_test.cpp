@@ -40,6 +40,26 @@ TEST(cli, devices_prints_text_and_json) {
   EXPECT_GT(list[0]["compute_units"], 0);
 }
 
+#ifndef NULLSCOPE_SINGLE_SOURCE
+TEST(cli, devices_are_there_when_opencl_alone_is_asked_for) {
+  for (const char* selector : {"opencl:*", "opencl:cpu", "*:cpu"}) {
+    const command_result result = run_command(
+        "/usr/bin/env", std::string("'ONEAPI_DEVICE_SELECTOR=") + selector + "' " NULLSCOPE_PROGRAM " devices");
+    EXPECT_EQ(result.exit_code, 0) << selector << ": " << result.err;
+    EXPECT_NE(result.out.find("(cpu)"), std::string::npos) << selector;
+  }
+}
+#endif
+
+TEST(cli, output_that_is_lost_is_exit_code_1) {
+  for (const std::string arguments : {"devices", "--version", "sweep --help"}) {
+    const command_result result = run_command("/bin/sh", "-c '" NULLSCOPE_PROGRAM " " + arguments + " > /dev/full'");
+    EXPECT_EQ(result.exit_code, 1) << arguments;
+    EXPECT_EQ(result.err.rfind("nullscope: cannot write to standard output", 0), 0u) << arguments << result.err;
+    EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << arguments << result.err;
+  }
+}
+
 class cli_files : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_ / name; }

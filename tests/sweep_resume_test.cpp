@@ -120,13 +120,17 @@ TEST_F(sweep_resume, two_sweeps_do_not_share_a_folder) {
   expect_complaint(std::string(long_sweep) + " --overwrite --output " + path("shared"), 1, "another sweep is writing");
 }
 
+/// Runs the long sweep where files cannot become larger than its journal will: writes fail as on a full disk.
+command_result run_on_full_disk(const std::string& arguments) {
+  const std::string sweep = std::string(NULLSCOPE_PROGRAM) + " " + long_sweep + " " + arguments;
+  return run_command("/bin/sh", "-c 'trap \"\" XFSZ; ulimit -f 16; exec " + sweep + "'");
+}
+
 TEST_F(sweep_resume, a_full_disk_is_an_error_and_loses_nothing) {
 #ifdef __ADAPTIVECPP__
   GTEST_SKIP() << "AdaptiveCpp maps files of its own into memory, and a limit on their size is a bus error";
 #endif
-  // A limit on the size of files stands for the full disk: writes fail in the same way.
-  const std::string sweep = std::string(NULLSCOPE_PROGRAM) + " " + long_sweep + " --output " + path("full");
-  const command_result result = run_command("/bin/sh", "-c 'trap \"\" XFSZ; ulimit -f 16; exec " + sweep + "'");
+  const command_result result = run_on_full_disk("--output " + path("full"));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.err.find("cannot write " + path("full/sweep.journal")), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("units are kept; go on with --resume"), std::string::npos) << result.err;
@@ -135,6 +139,17 @@ TEST_F(sweep_resume, a_full_disk_is_an_error_and_loses_nothing) {
   ASSERT_FALSE(journal.empty());
   EXPECT_EQ(journal.back(), '\n');  // what was half written is gone
   expect_resume_gives_the_whole("full");
+}
+
+TEST_F(sweep_resume, a_journal_does_not_take_the_place_of_a_standard_output_that_is_closed) {
+#ifdef __ADAPTIVECPP__
+  GTEST_SKIP() << "as for a full disk, which leaves a journal here";
+#endif
+  EXPECT_EQ(run_on_full_disk("--output " + path("closed") + " <&- >&-").exit_code, 1);
+  const std::string journal = content_of(path("closed/sweep.journal"));
+  ASSERT_FALSE(journal.empty());
+  EXPECT_EQ(journal.find("rank(T)"), std::string::npos) << "the head of the table";
+  expect_resume_gives_the_whole("closed");
 }
 
 TEST_F(sweep_resume, folders_that_cannot_be_written_are_one_line) {

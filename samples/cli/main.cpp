@@ -9,6 +9,7 @@
 #include <nullscope/version.hpp>
 
 #include "commands.hpp"
+#include "standard_streams.hpp"
 #include "work_splitter.hpp"
 
 namespace {
@@ -37,6 +38,7 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  nullscope::cli::open_standard_streams();
   CLI::App app("Transformer identifiability with SYCL: devices, decompositions, null spaces.", "nullscope");
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("nullscope {} ({})", nullscope::version(), nullscope::git_commit()));
@@ -52,10 +54,13 @@ int main(int argc, char** argv) {
     return complain_of_usage(message);
   }
   try {
-    app.parse(argc, argv);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::Success& request) {  // --help, --version
+      if (nullscope::cli::speaks_for_all()) app.exit(request);
+    }
+    nullscope::cli::finish_standard_output();
     return done;
-  } catch (const CLI::Success& request) {  // --help, --version
-    return nullscope::cli::speaks_for_all() ? app.exit(request) : done;
   } catch (const CLI::ParseError& error) {
     const std::vector<CLI::App*> chosen = app.get_subcommands();
     const std::string command = chosen.empty() ? "" : chosen[0]->get_name() + " ";
