@@ -3,13 +3,16 @@
 #   nullscope::onemkl         oneMKL's SYCL BLAS and its C interface (LAPACKE, CBLAS)
 # Looked at in this order: NULLSCOPE_ONEAPI_ROOT, an installed oneAPI (setvars.sh was sourced, or /opt/intel/oneapi), the
 # wheels that provision.cmake put into the user's cache. The build provisions them if nothing is found; an installed
-# package only looks.
+# package only looks, first where its build found oneAPI (NULLSCOPE_ONEAPI_OF_BUILD).
 
 set(NULLSCOPE_ONEAPI_VERSION 2026.2.0)
-if(DEFINED ENV{XDG_CACHE_HOME})
+set(NULLSCOPE_LEAST_LIBSYCL 9)  # its major version: older ones lack what the launch layer calls
+if(IS_ABSOLUTE "$ENV{XDG_CACHE_HOME}")  # the XDG specification: an empty or relative one is ignored
   set(nullscope_cache "$ENV{XDG_CACHE_HOME}/nullscope")
-else()
+elseif(IS_ABSOLUTE "$ENV{HOME}")
   set(nullscope_cache "$ENV{HOME}/.cache/nullscope")
+else()
+  set(nullscope_cache "nowhere")  # what is to be installed there is refused
 endif()
 set(nullscope_wheels "${nullscope_cache}/oneapi-${NULLSCOPE_ONEAPI_VERSION}")
 set(nullscope_provision_script "${CMAKE_CURRENT_LIST_DIR}/provision.cmake")
@@ -43,6 +46,12 @@ function(nullscope_find_oneapi_in root)
   if(NOT sycl_include OR NOT sycl_library OR NOT mkl_include)
     return()
   endif()
+  file(STRINGS "${sycl_include}/sycl/version.hpp" major REGEX "define __LIBSYCL_MAJOR_VERSION")
+  string(REGEX MATCH "[0-9]+$" major "${major}")
+  if(major LESS NULLSCOPE_LEAST_LIBSYCL)
+    message(STATUS "oneAPI: ${sycl_library} is of version ${major}, ${NULLSCOPE_LEAST_LIBSYCL} is needed; not used")
+    return()
+  endif()
   set(NULLSCOPE_SYCL_INCLUDE "${sycl_include}" PARENT_SCOPE)
   set(NULLSCOPE_SYCL_LIBRARY "${sycl_library}" PARENT_SCOPE)
   set(NULLSCOPE_MKL_INCLUDE "${mkl_include}" PARENT_SCOPE)
@@ -54,11 +63,12 @@ function(nullscope_find_oneapi)
   if(NULLSCOPE_ONEAPI_ROOT)
     list(APPEND roots "${NULLSCOPE_ONEAPI_ROOT}")
   else()
-    list(APPEND roots environment /opt/intel/oneapi "${nullscope_wheels}")
+    list(APPEND roots ${NULLSCOPE_ONEAPI_OF_BUILD} environment /opt/intel/oneapi "${nullscope_wheels}")
   endif()
   foreach(root IN LISTS roots)
     nullscope_find_oneapi_in("${root}")
     if(NULLSCOPE_SYCL_LIBRARY)
+      set(NULLSCOPE_ONEAPI_OF_BUILD "${root}" PARENT_SCOPE)
       break()
     endif()
   endforeach()
