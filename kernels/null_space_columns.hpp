@@ -9,7 +9,7 @@
 namespace nullscope::kernels {
 
 /// x (B,m,k): columns from rank[b] on become zero, so that products with x see only the first rank[b]. A negative rank
-/// (NaN in the matrix) leaves everything as it is. One work-item a row.
+/// (NaN in the matrix, or values that overflow) leaves everything as it is. One work-item a row.
 template <class T>
 struct keep_first_columns {
   static constexpr const char* source = "null_space_columns.hpp";

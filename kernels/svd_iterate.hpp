@@ -141,8 +141,8 @@ sweep_range prepare_sweep(const pack<T, W>* d, pack<T, W>* e, std::int64_t n, pa
   for (std::int64_t i = n - 2; i >= 0; --i) {
     const P upper = abs(d[i]), lower = abs(d[i + 1]);
     const P link = abs(e[i]);
-    // Where both entries of the diagonal are nearly the same, the shift is one of them to the last digit; a link of up
-    // to twice eps of it would then only be turned round, sweep after sweep.
+    // Where both entries of the diagonal are the same to the last digits, so is the shift; a link of some eps of them
+    // would then only be turned round, sweep after sweep.
     const auto active = greater(link, max(threshold, P(2 * epsilon) * (upper + lower)));
     e[i] = select(active, e[i], none);
 

@@ -148,8 +148,14 @@ TEST_P(null_space_test, nan_stays_in_its_head) {
   } catch (const computation_error& failure) {
     EXPECT_EQ(failure.failed_batch_ids(), (std::vector<std::int64_t>{1, 3}));
     EXPECT_EQ(std::string(failure.what()),
-              "range_basis: 2 of 4 matrices hold NaN or infinity, or did not converge: 1, 3");
+              "range_basis: 2 of 4 matrices hold NaN or infinity, overflow, or did not converge: 1, 3");
   }
+}
+
+TEST_P(null_space_test, a_head_whose_singular_value_overflows_is_an_error) {
+  const tensor<float> t(queue_, {1, 8, 8}, std::vector<float>(64, 3e38f));  // sigma is 8 times that
+  EXPECT_EQ(message_of<computation_error>([&] { range_basis(queue_, t); }),
+            "range_basis: 1 of 1 matrices hold NaN or infinity, overflow, or did not converge: 0");
 }
 
 TEST_P(null_space_test, one_projection_serves_the_whole_batch_and_bits_repeat) {

@@ -22,11 +22,12 @@ view<const T, 3> as_batch(std::string_view function, std::string_view operand, c
       fmt::format("{}: {} {} is neither a matrix nor a batch of matrices", function, operand, x.shape()));
 }
 
-/// The places of those that did not converge, from the status that `svd` gives.
-inline std::vector<std::int64_t> failed_ids(const std::vector<std::int32_t>& status) {
+/// The places of those that did not converge, from the status that `svd` gives, or whose rank is not known.
+inline std::vector<std::int64_t> failed_ids(const std::vector<std::int32_t>& status,
+                                            const std::vector<std::int64_t>& rank = {}) {
   std::vector<std::int64_t> failed;
   for (std::size_t i = 0; i < status.size(); ++i) {
-    if (status[i] != svd_converged) failed.push_back(static_cast<std::int64_t>(i));
+    if (status[i] != svd_converged || (!rank.empty() && rank[i] < 0)) failed.push_back(static_cast<std::int64_t>(i));
   }
   return failed;
 }

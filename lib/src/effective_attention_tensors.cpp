@@ -140,13 +140,13 @@ effective_attention_tensors<T> effective_attention(sycl::queue& queue, const ten
     effective_attention<T>(queue, sequence, to, scratchpad.span(), options).wait_and_throw();
   }
 
-  const std::vector<std::int64_t> failed = detail::failed_ids(status.to_host());
+  result.rank = rank.to_host();
+  const std::vector<std::int64_t> failed = detail::failed_ids(status.to_host(), result.rank);
   if (!failed.empty()) {
-    throw computation_error(fmt::format("{}: {} of {} heads hold NaN or infinity, or did not converge: {}", name,
-                                        failed.size(), status.size(), fmt::join(failed, ", ")),
+    throw computation_error(fmt::format("{}: {} of {} heads hold NaN or infinity, overflow, or did not converge: {}",
+                                        name, failed.size(), status.size(), fmt::join(failed, ", ")),
                             failed);
   }
-  result.rank = rank.to_host();
   for (std::size_t i = 0; i < result.rank.size(); ++i) {
     const std::size_t b = i / static_cast<std::size_t>(heads);
     result.null_dimension.push_back((lengths.empty() ? tokens : lengths[b]) - result.rank[i]);

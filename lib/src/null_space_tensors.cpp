@@ -21,9 +21,10 @@ range_result<T> collect(sycl::queue& queue, std::int64_t batch, std::int64_t tok
   cleared.wait();
   compute(slice(basis, 2, 0, columns), result.s.template as<2>(), rank.as<1>(), status.as<1>()).wait();
   result.rank = rank.to_host();
-  const std::vector<std::int64_t> failed = detail::failed_ids(status.to_host());
+  const std::vector<std::int64_t> failed = detail::failed_ids(status.to_host(), result.rank);
   if (!failed.empty()) {
-    throw computation_error(fmt::format("range_basis: {} of {} matrices hold NaN or infinity, or did not converge: {}",
+    throw computation_error(fmt::format("range_basis: {} of {} matrices hold NaN or infinity, overflow, or did not "
+                                        "converge: {}",
                                         failed.size(), batch, fmt::join(failed, ", ")),
                             failed);
   }

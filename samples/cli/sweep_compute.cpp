@@ -76,7 +76,7 @@ class computer : public sweep_computer {
     for (std::size_t i = 0; i < status.size(); ++i) {
       const std::int64_t number = range.first + static_cast<std::int64_t>(i);
       sweep_row row{unit.kind, unit.length, number / settings_.heads, number % settings_.heads};
-      if (status[i] != svd_converged) {
+      if (status[i] != svd_converged || rank[i] < 0) {
         throw computation_error(fmt::format("sweep: the rank of head {} of sample {} at length {} was not found",
                                             row.head, row.sample, row.length),
                                 {number});

@@ -44,7 +44,8 @@ std::int64_t range_basis_scratchpad_size(const sycl::queue& queue, std::int64_t 
 ///   s (batch, k)     the singular values of T, descending
 ///   rank (batch)     how many count; dim LN(T) = S - rank
 ///   status (batch)   as `svd` gives it
-/// A head with NaN or infinity gets svd_not_finite, rank -1 and NaN, and no other head does.
+/// A head with NaN or infinity gets svd_not_finite, rank -1 and NaN, and no other head does; one whose largest singular
+/// value overflows gets rank -1.
 /// h may have batch stride 0. V = Q R, then the LQ of R H (d_v x d), then the SVD of a d_v x d_v matrix, then U = Q U':
 /// O(S d_v^2 + d d_v^2) operations and O(S d_v + d d_v) memory a head.
 template <class T>
@@ -128,7 +129,7 @@ struct range_options {
 };
 
 /// Allocates, computes and waits. v (batch, S, d_v) or (S, d_v), h (batch, d_v, d), or (d_v, d) for the whole batch.
-/// Throws computation_error with the ids of the heads that hold NaN or infinity, or did not converge.
+/// Throws computation_error with the ids of the heads that hold NaN or infinity, overflow, or did not converge.
 template <class T>
 range_result<T> range_basis(sycl::queue& queue, const tensor<T>& v, const tensor<T>& h,
                             const range_options& options = {});
