@@ -295,7 +295,7 @@ struct attention_joint_matrix {
     if (log_sum_exp.data != nullptr && lane == 0) {
       constexpr float ln2 = 0.693147180559945f;
       log_sum_exp(batch, head, row) =
-          total == 0 ? -infinity : (scale.size * m.offset[r] + log2_of_positive(total)) * ln2;
+          total == 0 ? -infinity : scale.size * ln2 * m.offset[r] + ln2 * log2_of_positive(total);
     }
     if (sum_of_squares.data == nullptr) return;
     const float squares = sycl::reduce_over_group(group, m.squares_before(r)[lane], sycl::plus<float>());

@@ -129,9 +129,9 @@ TEST_P(attention_special, a_scale_below_zero_is_one_of_queries_turned_round) {
 TEST_P(attention_special, scores_far_below_zero_have_weights_too) {
   with_operands([&]<class In>() {
     const auto result =
-        run_all(as<In>({2e19f}), as<In>(std::vector<float>(300, -1e19f)), as<In>(std::vector<float>(300, 3)), 1);
+        run_all(as<In>({3e19f}), as<In>(std::vector<float>(300, -1e19f)), as<In>(std::vector<float>(300, 3)), 1);
     EXPECT_NEAR(result.out[0], 3, 0.02);
-    EXPECT_NEAR(result.log_sum_exp[0], -2e38f, 2e36f);
+    EXPECT_NEAR(result.log_sum_exp[0], -3e38f, 3e36f);
   });
 }
 

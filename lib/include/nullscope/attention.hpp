@@ -13,7 +13,7 @@
 /// the weights are then rounded to bfloat16 before they meet v, as usual in that precision. A query that sees no key
 /// gets zeros, and -inf as its log_sum_exp. NaN spreads to the rows that see it (with `causal`, NaN in v also to rows
 /// just before those); NaN beyond `lengths` is not seen; a score of +inf makes its row NaN, one of -inf has no weight.
-/// Any finite scores are right, as far as their own digits go. Deterministic.
+/// Finite scores may have any size. Deterministic.
 ///
 /// Throws, before anything is launched: invalid_argument (shapes, strides, null pointers, scratchpad),
 /// unsupported_device (no 64-bit floating point; too little local memory for dk and dv).

@@ -4,7 +4,8 @@
 ///   q (batch, heads, queries, dk), k (batch, heads, keys, dk), log_sum_exp (batch, heads, queries)
 ///
 /// Operands, masks and options are those of `attention` and must be the same, for log_sum_exp to fit. Any strides. A
-/// query whose log_sum_exp is -inf sees nothing, and has zeros in A. Deterministic.
+/// query whose log_sum_exp is -inf sees nothing, and has zeros in A. Deterministic. Weights are the exponentials of
+/// score - log_sum_exp, which has a relative error of eps: for scores of size x they are right to about x eps.
 ///
 /// Throws, before anything is launched: invalid_argument (shapes, strides, null pointers, a tile outside of A,
 /// scratchpad), unsupported_device (no 64-bit floating point).
