@@ -40,8 +40,9 @@ void layout(std::string_view function, std::string_view name, const view<T, Rank
   }
   for (int d = 0; d < Rank; ++d) {
     if (x.stride[d] < 0) fail(function, name, x, "has a negative stride");
-    std::int64_t distance = sizeof(T);
     is_too_large |= __builtin_mul_overflow(bytes, x.extent[d], &bytes);
+    if (x.extent[d] <= 1) continue;  // its stride does not count
+    std::int64_t distance = sizeof(T);
     is_too_large |= __builtin_mul_overflow(distance, x.stride[d], &distance);
     is_too_large |= __builtin_mul_overflow(distance, x.extent[d] - 1, &distance);
     is_too_large |= __builtin_add_overflow(last, distance, &last);

@@ -109,7 +109,7 @@ device_properties ask(const sycl::device& device) {
 }  // namespace
 
 std::int64_t device_properties::usable_local_bytes() const {
-  return local_memory_bytes - static_cast<std::int64_t>(detail::local_alignment);
+  return std::max<std::int64_t>(0, local_memory_bytes - static_cast<std::int64_t>(detail::local_alignment));
 }
 
 std::string_view to_string(device_kind kind) {

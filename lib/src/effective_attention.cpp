@@ -224,15 +224,17 @@ sycl::event attention_part(sycl::queue& queue, attention_matrix matrix, const at
   check::same_extent(function, "p", p, 2, "u", u, 2);
   detail::check_tile(function, out, first_query, first_key, q.extent[1], k.extent[1]);
   if (out.empty()) return join(queue, dependencies);
-  sycl::event event = join(queue, dependencies);
+  std::vector<sycl::event> ready = dependencies;
   if (matrix != attention_matrix::effective) {
-    event = attention_weights<T>(queue, as_batch(q), as_batch(k), detail::with_rank<3>(log_sum_exp), as_batch(out),
-                                 first_query, first_key, as_attention(options), {event});
+    const sycl::event raw =
+        attention_weights<T>(queue, as_batch(q), as_batch(k), detail::with_rank<3>(log_sum_exp), as_batch(out),
+                             first_query, first_key, as_attention(options), dependencies);
+    if (matrix == attention_matrix::raw) return raw;
+    ready = {raw};
   }
-  if (matrix == attention_matrix::raw) return event;
   const bool is_rest = matrix == attention_matrix::null_part;
   return gemm(queue, is_rest ? T(-1) : T(1), slice(p, 1, first_query, out.extent[1]),
-              transposed(slice(u, 1, first_key, out.extent[2])), is_rest ? T(1) : T(0), out, {}, {event});
+              transposed(slice(u, 1, first_key, out.extent[2])), is_rest ? T(1) : T(0), out, {}, ready);
 }
 
 template std::int64_t effective_attention_scratchpad_size(const sycl::queue&, const attention_heads<float>&);

@@ -112,7 +112,7 @@ std::string entry_point(const detail::kernel_description& kernel, const sycl::de
 
 sycl::kernel compile(const cache_key& key, const std::map<std::string, std::string>& headers) {
   // Embedded headers stand before the runtime's own. A range may have more than 2^31 work-items.
-  std::vector<std::string> options{"-std=c++20", fmt::format("-I{}", header_folder), "-fsycl-id-queries-range=size_t"};
+  std::vector<std::string> options{"-std=c++20", fmt::format("-I{}", header_folder), "-fno-sycl-id-queries-fit-in-int"};
 #ifdef __x86_64__
   if (key.device.is_cpu()) {  // its instructions may be used
     options.push_back("-DNULLSCOPE_X86_DEVICE");

@@ -85,20 +85,22 @@ void check_range(const view<T, 3>& u, const view<T, 2>& s, const view<std::int64
 template <class T>
 sycl::event finish(sycl::queue& queue, const view<const T, 3>& left, const range_memory<T>& memory, view<T, 3> u,
                    view<T, 2> s, view<std::int64_t, 1> rank, view<std::int32_t, 1> status, T relative, T absolute,
-                   sycl::event before) {
+                   const std::vector<sycl::event>& dependencies) {
   const bool has_q = memory.q.data != nullptr;
   const view<T, 3> vectors = has_q ? memory.u : u;
   view<const T, 3> core = left;
+  std::vector<sycl::event> ready = dependencies;
   if (is_reduced(left.extent[1], left.extent[2])) {  // left = R^T Q^T with left^T = Q R
-    before = qr<T>(queue, transposed(left), view<T, 3>{}, memory.core, memory.work, {before});
+    ready = {qr<T>(queue, transposed(left), view<T, 3>{}, memory.core, memory.work, ready)};
     core = transposed(memory.core);
   }
-  before = svd<T>(queue, core, s, vectors, memory.vt, status, view<std::int32_t, 1>{}, memory.work, {}, {before});
-  before = numerical_rank<T>(queue, s, s.extent[1], s.extent[1], relative, absolute, rank, {before});
+  sycl::event last =
+      svd<T>(queue, core, s, vectors, memory.vt, status, view<std::int32_t, 1>{}, memory.work, {}, ready);
+  last = numerical_rank<T>(queue, s, s.extent[1], s.extent[1], relative, absolute, rank, {last});
   constexpr std::int64_t items = 64;
-  before = launch(queue, detail::groups_of(detail::ceil_div(vectors.extent[0] * vectors.extent[1], items), items), 0,
-                  kernels::keep_first_columns<T>{vectors, rank}, {before});
-  return has_q ? gemm(queue, T(1), memory.q, vectors, T(0), u, {}, {before}) : before;
+  last = launch(queue, detail::groups_of(detail::ceil_div(vectors.extent[0] * vectors.extent[1], items), items), 0,
+                kernels::keep_first_columns<T>{vectors, rank}, {last});
+  return has_q ? gemm(queue, T(1), memory.q, vectors, T(0), u, {}, {last}) : last;
 }
 
 /// The columns of an empty matrix: none count.
@@ -154,7 +156,7 @@ sycl::event range_basis(sycl::queue& queue, std::type_identity_t<view<const T, 3
   // h^T (B,d,d_v) r^T (B,d_v,k1) -> (R H)^T (B,d,k1), row-major as the QR of a tall matrix likes it
   event = gemm(queue, T(1), transposed(h), transposed(view<const T, 3>(memory.r)), T(0), memory.product, {}, {event});
   return finish<T>(queue, transposed(view<const T, 3>(memory.product)), memory, u, s, rank, status,
-                   relative_or_default<T>(tolerance, tokens, model_width), static_cast<T>(tolerance.absolute), event);
+                   relative_or_default<T>(tolerance, tokens, model_width), static_cast<T>(tolerance.absolute), {event});
 }
 
 template <class T>
@@ -169,10 +171,10 @@ sycl::event range_basis(sycl::queue& queue, std::type_identity_t<view<const T, 3
   if (u.empty()) return nothing(queue, rank, status, dependencies);
   const range_memory<T> memory = cut<T>(queue, scratchpad.data(), batch, tokens, model_width, model_width, false);
   const bool has_q = memory.q.data != nullptr;  // otherwise T is wide or square, and is its own small matrix
-  const sycl::event event =
-      has_q ? qr<T>(queue, t, memory.q, memory.r, memory.work, dependencies) : join(queue, dependencies);
+  std::vector<sycl::event> ready = dependencies;
+  if (has_q) ready = {qr<T>(queue, t, memory.q, memory.r, memory.work, dependencies)};
   return finish<T>(queue, has_q ? view<const T, 3>(memory.r) : t, memory, u, s, rank, status,
-                   relative_or_default<T>(tolerance, tokens, model_width), static_cast<T>(tolerance.absolute), event);
+                   relative_or_default<T>(tolerance, tokens, model_width), static_cast<T>(tolerance.absolute), ready);
 }
 
 template std::int64_t range_basis_scratchpad_size<float>(const sycl::queue&, std::int64_t, std::int64_t, std::int64_t,

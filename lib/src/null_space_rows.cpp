@@ -16,8 +16,8 @@ namespace {
 /// out = that part of out, in place; coefficients (B,rows,k).
 template <class T>
 sycl::event project_in_place(sycl::queue& queue, const view<const T, 3>& u, const view<T, 3>& out,
-                             const view<T, 3>& coefficients, const sycl::event& before) {
-  const sycl::event multiplied = gemm(queue, T(1), out, u, T(0), coefficients, {}, {before});
+                             const view<T, 3>& coefficients, const std::vector<sycl::event>& dependencies) {
+  const sycl::event multiplied = gemm(queue, T(1), out, u, T(0), coefficients, {}, dependencies);
   return gemm(queue, T(-1), coefficients, transposed(u), T(1), out, {}, {multiplied});
 }
 
@@ -91,10 +91,10 @@ sycl::event project(sycl::queue& queue, row_part part, std::type_identity_t<view
     const sycl::event multiplied = gemm(queue, T(1), x, u, T(0), coefficients, {}, dependencies);
     return gemm(queue, T(1), coefficients, transposed(u), T(0), out, {}, {multiplied});
   }
-  const sycl::event copied = same_view(x, out) ? join(queue, dependencies)
-                                               : launch(queue, detail::groups_of(batch * rows, 1), 0,
-                                                        kernels::copy_rows<T>{x, out}, dependencies);
-  return project_in_place(queue, u, out, coefficients, copied);
+  if (same_view(x, out)) return project_in_place(queue, u, out, coefficients, dependencies);
+  const sycl::event copied =
+      launch(queue, detail::groups_of(batch * rows, 1), 0, kernels::copy_rows<T>{x, out}, dependencies);
+  return project_in_place(queue, u, out, coefficients, {copied});
 }
 
 template <class T>
@@ -115,7 +115,7 @@ sycl::event random_null_space_rows(sycl::queue& queue, std::type_identity_t<view
   if (out.empty()) return join(queue, dependencies);
   const view<T, 3> coefficients = detail::scratchpad_parts(scratchpad.data()).take_array<T>(batch, rows, columns);
   sycl::event event = fill_normal(queue, contiguous(out.data, out.size()), stream, T(0), T(1), dependencies);
-  for (int pass = 0; pass < 2; ++pass) event = project_in_place(queue, u, out, coefficients, event);
+  for (int pass = 0; pass < 2; ++pass) event = project_in_place(queue, u, out, coefficients, {event});
   return event;
 }
 

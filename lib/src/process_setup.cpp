@@ -39,7 +39,7 @@ fs::path runtime_folder() {
 /// ONEAPI_DEVICE_SELECTOR asks for OpenCL alone. The first one is needed by the others.
 void load_what_opencl_needs(const fs::path& folder) {
   for (const char* library : {"libintlc.so.5", "libimf.so", "libsvml.so", "libirng.so"}) {
-    dlopen((folder / library).c_str(), RTLD_LAZY | RTLD_GLOBAL);  // without one, OpenCL is what it would have been
+    dlopen((folder / library).c_str(), RTLD_LAZY);  // without one, OpenCL is what it would have been
   }
 }
 
@@ -51,6 +51,7 @@ extern "C" [[gnu::constructor]] void nullscope_prepare_process() {
   constexpr int keep = 0;  // do not replace what is set
   setenv("SYCL_CACHE_PERSISTENT", "1", keep);
   const fs::path folder = runtime_folder();
+  if (folder.empty()) return;
   load_what_opencl_needs(folder);
   std::error_code ignored;
   const fs::path driver = folder / "libintelocl.so";

@@ -84,7 +84,9 @@ sycl::event softmax(sycl::queue& queue, std::type_identity_t<view<const T, Rank>
   check_row_result<T, Rank>("softmax", x, "log_sum_exp", log_sum_exp);
   const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(y);
   const std::int64_t columns = x.extent[Rank - 1];
-  constexpr std::int64_t most_kept_columns = 4096;  // of exponentials, which shall stay in the caches of a core
+  // Exponentials that are kept in local memory shall stay in the caches of a core.
+  const std::int64_t most_kept_columns = std::min<std::int64_t>(
+      4096, properties(queue.get_device()).usable_local_bytes() / static_cast<std::int64_t>(4 * sizeof(T)));
   const std::int64_t streamable = columns <= most_kept_columns ? detail::streamable_bytes(y, x) : 0;
   const team_shape shape = detail::choose_team_shape(queue, columns, neighbours, streamable);
   return detail::with_streaming_team<sizeof(T)>(shape, [&]<int W, int Items, bool Streams>() {

@@ -146,10 +146,11 @@ sycl::event launch(sycl::queue& queue, const sycl::nd_range<Kernel::dimensions>&
                    const Kernel& kernel, const std::vector<sycl::event>& dependencies = {}) {
   detail::check_kernel<Kernel>();
   if (range.get_global_range().size() == 0) return join(queue, dependencies);
+  const std::size_t allocated = detail::allocated_local_bytes(queue, local_bytes);
 #ifdef NULLSCOPE_SINGLE_SOURCE
   return queue.submit([&](sycl::handler& handler) {
     handler.depends_on(dependencies);
-    sycl::local_accessor<std::byte, 1> local(detail::allocated_local_bytes(queue, local_bytes), handler);
+    sycl::local_accessor<std::byte, 1> local(allocated, handler);
     constexpr int sub_group = detail::sub_group_size_of<Kernel>();
     if constexpr (sub_group > 0) {
       handler.parallel_for(range, [=](sycl::nd_item<Kernel::dimensions> item) [[sycl::reqd_sub_group_size(sub_group)]] {
@@ -164,7 +165,7 @@ sycl::event launch(sycl::queue& queue, const sycl::nd_range<Kernel::dimensions>&
   const sycl::kernel code = detail::compiled_kernel(queue, detail::description<Kernel>);
   return queue.submit([&](sycl::handler& handler) {
     handler.depends_on(dependencies);
-    sycl::local_accessor<std::byte, 1> local(detail::allocated_local_bytes(queue, local_bytes), handler);
+    sycl::local_accessor<std::byte, 1> local(allocated, handler);
     handler.set_arg(0, kernel);
     handler.set_arg(1, local);
     handler.parallel_for(range, code);
