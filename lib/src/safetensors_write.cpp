@@ -98,15 +98,15 @@ class replacement_file {
   replacement_file(const std::filesystem::path& path_in_messages, std::filesystem::path target)
       : path_in_messages_(path_in_messages), target_(std::move(target)) {
     static std::atomic<unsigned> count = 0;
+    struct stat before;
+    const bool replaces = ::stat(target_.c_str(), &before) == 0;
     do {
       const std::string name = fmt::format(".nullscope-{}-{}.partial", ::getpid(), ++count);
       path_ = target_.parent_path() / name;
-      descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaces ? 0600 : 0666);
     } while (descriptor_ < 0 && errno == EEXIST);
     if (descriptor_ < 0) fail();
-    struct stat before;
-    if (::stat(target_.c_str(), &before) == 0)
-      ::fchmod(descriptor_, before.st_mode & 07777);  // who may read, may still
+    if (replaces && ::fchmod(descriptor_, before.st_mode & 0777) != 0) fail();
   }
 
   replacement_file(const replacement_file&) = delete;
@@ -153,10 +153,10 @@ std::filesystem::path resolved_target(const std::filesystem::path& path) {
   for (int links = 0; links < most_links && std::filesystem::is_symlink(target, failure); ++links) {
     target = target.parent_path() / std::filesystem::read_symlink(target, failure);
   }
-  const std::filesystem::file_status status = std::filesystem::status(target, failure);
-  if (failure == std::errc::too_many_symbolic_link_levels) {
-    throw file_error(fmt::format("cannot write {}: {}", path.string(), failure.message()));
+  if (std::filesystem::is_symlink(target, failure)) {
+    throw file_error(fmt::format("cannot write {}: {}", path.string(), std::generic_category().message(ELOOP)));
   }
+  const std::filesystem::file_status status = std::filesystem::status(target, failure);
   if (std::filesystem::is_directory(status)) {
     throw file_error(fmt::format("cannot write {}: {}", path.string(), std::generic_category().message(EISDIR)));
   }
