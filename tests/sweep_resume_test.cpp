@@ -45,7 +45,7 @@ class sweep_resume : public testing::Test {
   }
 
   static void expect_resume_gives_the_whole(const std::string& name) {
-    run_to_end(std::string(long_sweep) + " --resume", path(name));
+    run_to_end(long_sweep + " --resume", path(name));
     expect_same_files(path("whole"), path(name));
   }
 
@@ -81,14 +81,14 @@ TEST_F(sweep_resume, signals_say_what_is_kept) {
 
 TEST_F(sweep_resume, other_settings_are_refused_and_named) {
   for (const char* name : {"killed", "whole"}) {
-    const std::string resume = std::string(long_sweep) + " --resume --output " + path(name);
+    const std::string resume = long_sweep + " --resume --output " + path(name);
     expect_complaint(resume + " --seed 5", 1, "was begun with seed 1, and now it is 5");
     expect_complaint(resume + " --memory 1GiB", 1, "was begun with memory");
   }
 }
 
 TEST_F(sweep_resume, results_of_other_settings_are_only_replaced_when_asked) {
-  expect_complaint(std::string(long_sweep) + " --output " + path("killed"), 1, "sweep.journal is there already");
+  expect_complaint(long_sweep + " --output " + path("killed"), 1, "sweep.journal is there already");
   run_to_end(tiny_sweep, path("tiny"));
   const std::string before = content_of(path("tiny/sweep.json"));
   expect_complaint(std::string(tiny_sweep) + " --seed 9 --output " + path("tiny"), 1,
@@ -117,20 +117,20 @@ TEST_F(sweep_resume, two_sweeps_do_not_share_a_folder) {
   started_command first(std::string(NULLSCOPE_PROGRAM) + " " + long_sweep + " --output " + path("shared"),
                         path("stderr"));
   ASSERT_TRUE(wait_for_journal(path("shared"), 2));
-  expect_complaint(std::string(long_sweep) + " --overwrite --output " + path("shared"), 1, "another sweep is writing");
+  expect_complaint(long_sweep + " --overwrite --output " + path("shared"), 1, "another sweep is writing");
 }
 
-/// Runs the long sweep where files cannot become larger than its journal will: writes fail as on a full disk.
+/// Runs the program where files cannot become larger than the journal of the long sweep will: writes fail as on a full
+/// disk.
 command_result run_on_full_disk(const std::string& arguments) {
-  const std::string sweep = std::string(NULLSCOPE_PROGRAM) + " " + long_sweep + " " + arguments;
-  return run_command("/bin/sh", "-c 'trap \"\" XFSZ; ulimit -f 16; exec " + sweep + "'");
+  return run_command("/bin/sh", "-c 'trap \"\" XFSZ; ulimit -f 16; exec " NULLSCOPE_PROGRAM " " + arguments + "'");
 }
 
 TEST_F(sweep_resume, a_full_disk_is_an_error_and_loses_nothing) {
 #ifdef __ADAPTIVECPP__
   GTEST_SKIP() << "AdaptiveCpp maps files of its own into memory, and a limit on their size is a bus error";
 #endif
-  const command_result result = run_on_full_disk("--output " + path("full"));
+  const command_result result = run_on_full_disk(long_sweep + " --output " + path("full"));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.err.find("cannot write " + path("full/sweep.journal")), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("units are kept; go on with --resume"), std::string::npos) << result.err;
@@ -145,7 +145,8 @@ TEST_F(sweep_resume, a_journal_does_not_take_the_place_of_a_standard_output_that
 #ifdef __ADAPTIVECPP__
   GTEST_SKIP() << "as for a full disk, which leaves a journal here";
 #endif
-  EXPECT_EQ(run_on_full_disk("--output " + path("closed") + " <&- >&-").exit_code, 1);
+  const std::string sweep = std::string(long_sweep_with_table) + " --output " + path("closed") + " >&-";
+  EXPECT_EQ(run_on_full_disk(sweep).exit_code, 1);
   const std::string journal = content_of(path("closed/sweep.journal"));
   ASSERT_FALSE(journal.empty());
   EXPECT_EQ(journal.find("rank(T)"), std::string::npos) << "the head of the table";

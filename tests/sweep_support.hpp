@@ -61,9 +61,10 @@ class started_command {
 };
 
 // Hundreds of small units, about a second of work: long enough to be killed in the middle.
-inline constexpr const char* long_sweep =
-    "sweep --quiet --width 32 --heads 4 --samples 2 --min-length 3 --max-length 300 --per-doubling 90 "
+inline constexpr const char* long_sweep_with_table =
+    "sweep --width 32 --heads 4 --samples 2 --min-length 3 --max-length 300 --per-doubling 90 "
     "--heads-are concatenated";
+inline const std::string long_sweep = std::string(long_sweep_with_table) + " --quiet";
 
 /// Runs a sweep to its end, into that folder; what it printed comes back.
 inline std::string run_to_end(const std::string& arguments, const std::string& folder) {

@@ -90,6 +90,13 @@ sycl::event map(sycl::queue& queue, Operation operation, view<const T, 3> x, vie
   });
 }
 
+/// Halves `width`, down to `least`, until `groups()` of that width keep all compute units busy.
+template <class Groups>
+void narrow(const sycl::queue& queue, std::int64_t& width, std::int64_t least, Groups groups) {
+  const std::int64_t enough = 4 * properties(queue.get_device()).compute_units;
+  while (groups() < enough && width > least) width /= 2;
+}
+
 /// out = the transpose of x, elements of up to four bytes, where the last stride of both is 1 and the rows of out begin
 /// at cache lines. (Of double it takes 1.04 to 1.1 times as long as whole blocks.)
 template <class T>
@@ -97,8 +104,7 @@ sycl::event transpose_strips(sycl::queue& queue, view<const T, 3> x, view<T, 3> 
                              const std::vector<sycl::event>& dependencies) {
   using kernel_type = kernels::transpose_strips<T, 32 / sizeof(T)>;
   kernel_type kernel{x, out, 64 * kernel_type::tile_columns};
-  const std::int64_t enough = 4 * properties(queue.get_device()).compute_units;
-  while (kernel.strips() < enough && kernel.strip_columns > kernel_type::tile_columns) kernel.strip_columns /= 2;
+  narrow(queue, kernel.strip_columns, kernel_type::tile_columns, [&] { return kernel.strips(); });
   return launch(queue, detail::groups_of(kernel.strips(), 1), kernel_type::local_bytes, kernel, dependencies);
 }
 
@@ -116,8 +122,7 @@ sycl::event transpose_dense(sycl::queue& queue, view<const T, 3> x, view<T, 3> o
     if constexpr (W > 1) {
       kernel.tile_rows = Streams && streamable >= large_tiles_from ? 512 : 128;
       kernel.tile_columns = 512;
-      const std::int64_t enough = 4 * properties(queue.get_device()).compute_units;
-      while (groups() < enough && kernel.tile_columns > 64) kernel.tile_columns /= 2;
+      narrow(queue, kernel.tile_columns, 64, groups);
     }
     return launch(queue, detail::groups_of(groups(), Items), kernel_type::local_bytes, kernel, dependencies);
   };
