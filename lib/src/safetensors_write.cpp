@@ -10,6 +10,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <nullscope/errors.hpp>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -99,14 +100,13 @@ class replacement_file {
       : path_in_messages_(path_in_messages), target_(std::move(target)) {
     static std::atomic<unsigned> count = 0;
     struct stat before;
-    const bool replaces = ::stat(target_.c_str(), &before) == 0;
+    if (::stat(target_.c_str(), &before) == 0) permissions_ = before.st_mode & 0777;
     do {
       const std::string name = fmt::format(".nullscope-{}-{}.partial", ::getpid(), ++count);
       path_ = target_.parent_path() / name;
-      descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaces ? 0600 : 0666);
+      descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, permissions_ ? 0600 : 0666);
     } while (descriptor_ < 0 && errno == EEXIST);
     if (descriptor_ < 0) fail();
-    if (replaces && ::fchmod(descriptor_, before.st_mode & 0777) != 0) fail();
   }
 
   replacement_file(const replacement_file&) = delete;
@@ -125,7 +125,9 @@ class replacement_file {
     }
   }
 
+  /// The target's permissions stay as they were; nobody else can read what is written before.
   void replace_target() {
+    if (permissions_ && ::fchmod(descriptor_, *permissions_) != 0) fail();
     if (::fsync(descriptor_) != 0) fail();
     if (::close(std::exchange(descriptor_, -1)) != 0) fail();
     if (::rename(path_.c_str(), target_.c_str()) != 0) fail();
@@ -141,6 +143,7 @@ class replacement_file {
 
   const std::filesystem::path& path_in_messages_;
   std::filesystem::path target_, path_;
+  std::optional<mode_t> permissions_;  // of the file that is replaced
   int descriptor_ = -1;
 };
 
