@@ -97,10 +97,10 @@ std::vector<double> reference_values(const T* a, std::int64_t m, std::int64_t n)
   double largest = 0;
   for (std::int64_t i = 0; i < m * n; ++i) largest = std::max(largest, std::abs(double(a[i])));
   const double unit = largest > 0 ? largest : 1;
-  std::vector<std::vector<double>> x(std::size_t(count), std::vector<double>(std::size_t(length)));
+  std::vector<std::vector<double>> x(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::int64_t j = 0; j < length; ++j) {
-      x[std::size_t(i)][std::size_t(j)] = double(m < n ? a[i * n + j] : a[j * n + i]) / unit;
+      x[std::size_t(i)].push_back(double(m < n ? a[i * n + j] : a[j * n + i]) / unit);
     }
   }
   const auto dot = [](const auto& p, const auto& q) { return std::inner_product(p.begin(), p.end(), q.begin(), 0.0); };
