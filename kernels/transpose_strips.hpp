@@ -56,8 +56,14 @@ struct transpose_strips {
     for (std::int64_t column = first_column; column < last_column; column += tile_columns) {
       const std::int64_t columns = sycl::min(tile_columns, last_column - column);
       const T* from = &x(batch, first_row, column);
-      keep(from, kept, rows, columns);
-      write(kept, &out(batch, column, first_row), rows, columns, from + tile_columns);
+      T* to = &out(batch, column, first_row);
+      if (rows == tile_rows && columns == tile_columns) {  // loops of constant lengths
+        keep(from, kept, tile_rows, tile_columns);
+        write(kept, to, tile_rows, tile_columns, from + tile_columns);
+      } else {
+        keep(from, kept, rows, columns);
+        write(kept, to, rows, columns, from + tile_columns);
+      }
     }
   }
 
@@ -65,14 +71,15 @@ struct transpose_strips {
   /// kept (columns, rows) = from (rows, columns) transposed.
   void keep(const T* from, T* kept, std::int64_t rows, std::int64_t columns) const {
     constexpr std::int64_t width = W;
+    const std::int64_t stride = x.stride[1];
     for (std::int64_t i = 0; i < rows; i += width) {
       for (std::int64_t j = 0; j < columns; j += width) {
-        const T* source = from + i * x.stride[1] + j;
+        const T* source = from + i * stride + j;
         T* target = kept + j * kept_stride + i;
         if (i + width <= rows && j + width <= columns) {
-          copy_transposed<W, false>(source, x.stride[1], target, kept_stride);
+          copy_transposed<W, false>(source, stride, target, kept_stride);
         } else {
-          copy_transposed(source, x.stride[1], target, kept_stride, sycl::min(width, rows - i),
+          copy_transposed(source, stride, target, kept_stride, sycl::min(width, rows - i),
                           sycl::min(width, columns - j));
         }
       }
@@ -82,19 +89,21 @@ struct transpose_strips {
   /// to (columns, rows) = kept; fetches a cache line of the tile that begins at `next` for each one that is written.
   void write(const T* kept, T* to, std::int64_t rows, std::int64_t columns, const T* next) const {
     using lane = detail::moved_lane<T>;
+    // In registers: what is read again between two stores past the caches holds them up.
+    const std::int64_t from_stride = x.stride[1], to_stride = out.stride[1];
     const T* next_row = next;
     for (std::int64_t j = 0; j < columns; ++j) {
       const lane* source = reinterpret_cast<const lane*>(kept + j * kept_stride);
-      lane* target = reinterpret_cast<lane*>(to + j * out.stride[1]);
+      lane* target = reinterpret_cast<lane*>(to + j * to_stride);
       std::int64_t i = 0;
       for (; i + line <= rows; i += line) {
         fetch(next);
         next += line;
-        if (next == next_row + tile_columns) next = next_row += x.stride[1];
+        if (next == next_row + tile_columns) next = next_row += from_stride;
         stream(target + i, load<W>(source + i));
         stream(target + i + W, load<W>(source + i + W));
       }
-      store_tail(target + i, load_tail<2 * W>(source + i, rows - i, 0), rows - i);
+      if (i < rows) store_tail(target + i, load_tail<2 * W>(source + i, rows - i, 0), rows - i);
     }
   }
 };
