@@ -156,9 +156,9 @@ struct attention_backward {
   template <int ARow, int AStep>
   static void add_product(const T* a, const T* b, int steps, T* to, std::int64_t stride, int lane) {
     tile sum;
-    load_tile<Shape::pack_distance>(to + lane * Shape::width, stride, sum);
+    clear_tile(sum);
     multiply_tile<ARow, AStep, Shape::columns, Shape::pack_distance>(a, b + lane * Shape::width, steps, sum);
-    store_tile<Shape::pack_distance>(to + lane * Shape::width, stride, sum);
+    add_tile<Shape::pack_distance>(to + lane * Shape::width, stride, sum);
   }
 
   /// A tile of weights and of d_scores, zeros where the query does not see the key.

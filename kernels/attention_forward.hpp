@@ -188,7 +188,7 @@ struct attention_forward {
       const std::int64_t r = first + i;
       const int seen = seen_by(block, r);
       T* row = scores + i * Shape::score_stride;
-      T total = memory.sum[memory.place(turn, r, lane)], squares = memory.squares[memory.place(turn, r, lane)];
+      T total = 0, squares = 0;
       for (int c = lane; c < count; c += Shape::lanes) {
         const T x = scale.size * (row[c] - memory.offset[r]);
         const T e = c < seen ? power(pack<T, 1>(x))[0] : T(0);
@@ -197,8 +197,8 @@ struct attention_forward {
         total += e;
         squares = sycl::fma(e, e, squares);
       }
-      memory.sum[memory.place(turn ^ 1, r, lane)] = total;
-      memory.squares[memory.place(turn ^ 1, r, lane)] = squares;
+      memory.sum[memory.place(turn ^ 1, r, lane)] = memory.sum[memory.place(turn, r, lane)] + total;
+      memory.squares[memory.place(turn ^ 1, r, lane)] = memory.squares[memory.place(turn, r, lane)] + squares;
     }
     return !(excess > score_exponential<T>::most);
   }
@@ -209,12 +209,11 @@ struct attention_forward {
     const std::int64_t stride = memory.out_stride;
     for (std::int64_t column = 0; column < stride; column += Shape::columns) {
       const T* value_panel = value_panels + (block.matrix * stride + column) * keys + block.key0 * Shape::columns;
-      T* to = memory.out_panel(panel) + column + lane;
       tile sum;
-      load_tile<Shape::pack_distance>(to, stride, sum);
+      clear_tile(sum);
       multiply_tile<Shape::score_stride, 1, Shape::columns, Shape::pack_distance>(weights, value_panel + lane, count,
                                                                                   sum);
-      store_tile<Shape::pack_distance>(to, stride, sum);
+      add_tile<Shape::pack_distance>(memory.out_panel(panel) + column + lane, stride, sum);
     }
   }
 

@@ -162,7 +162,7 @@ struct attention_forward_vectors {
     lanes offset[Packs], total[Packs], excess(-infinity);
     for (int p = 0; p < Packs; ++p) {
       offset[p] = load<W>(mine.offset + p * W);
-      total[p] = load<W>(mine.sum + p * W);
+      total[p] = lanes(T(0));
     }
     for (int key = 0; key < block.count; key += rows) {
       tile<Packs> scores;
@@ -180,7 +180,7 @@ struct attention_forward_vectors {
       }
     }
     if (largest(excess) > score_exponential<T>::most) return false;
-    for (int p = 0; p < Packs; ++p) store(mine.sum + p * W, total[p]);
+    for (int p = 0; p < Packs; ++p) store(mine.sum + p * W, load<W>(mine.sum + p * W) + total[p]);
     return true;
   }
 
@@ -207,7 +207,7 @@ struct attention_forward_vectors {
         after = max(where_less(lanes(static_cast<T>(key)), seen, x, lanes(lowest)), after);
       }
       const lanes correction = power(lanes(scale.size) * (before - after));
-      lanes total = correction * load<W>(mine.sum + lane);
+      lanes total(T(0));
       for (int key = 0; key < block.count; ++key) {
         const lanes x = lanes(scale.size) * (load<W>(weights + key * width) - after);
         const lanes e = where_less(lanes(static_cast<T>(key)), seen, power(x), lanes(T(0)));
@@ -215,7 +215,7 @@ struct attention_forward_vectors {
         total += e;
       }
       store(mine.offset + lane, after);
-      store(mine.sum + lane, total);
+      store(mine.sum + lane, fma(correction, load<W>(mine.sum + lane), total));
       store(mine.squares + lane, correction * correction * load<W>(mine.squares + lane));
       for (std::int64_t c = 0; c < v.extent[3]; ++c) {
         store(mine.outs + c * width + lane, correction * load<W>(mine.outs + c * width + lane));
@@ -225,12 +225,12 @@ struct attention_forward_vectors {
 
   void add_squares(const panel& mine, int count, int packs_used) const {
     for (int lane = 0; lane < packs_used * W; lane += W) {
-      lanes squares = load<W>(mine.squares + lane);
+      lanes squares(T(0));
       for (int key = 0; key < count; ++key) {
         const lanes e = load<W>(mine.weights + key * width + lane);
         squares = fma(e, e, squares);
       }
-      store(mine.squares + lane, squares);
+      store(mine.squares + lane, load<W>(mine.squares + lane) + squares);
     }
   }
 
@@ -244,11 +244,10 @@ struct attention_forward_vectors {
 
   template <int Columns, int Packs>
   void multiply_columns(const panel& mine, const key_block& block, std::int64_t column) const {
-    T* to = mine.outs + column * width;
     lanes sum[Columns][Packs];
-    load_tile<W>(to, width, sum);
+    clear_tile(sum);
     multiply_tile_columns<width, W>(block.values + column, v.stride[2], mine.weights, block.count, sum);
-    store_tile<W>(to, width, sum);
+    add_tile<W>(mine.outs + column * width, width, sum);
   }
 
   /// Divides by the sums of the exponentials and writes the queries that there are. One that sees no key gives zeros.

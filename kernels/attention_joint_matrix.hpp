@@ -294,8 +294,9 @@ struct attention_joint_matrix {
     }
     if (log_sum_exp.data != nullptr && lane == 0) {
       constexpr float ln2 = 0.693147180559945f;
-      log_sum_exp(batch, head, row) =
-          total == 0 ? -infinity : scale.size * ln2 * m.offset[r] + ln2 * log2_of_positive(total);
+      // The logarithm is one of bits, and would take NaN and infinity for numbers.
+      const float log2 = total < infinity ? log2_of_positive(total) : std::numeric_limits<float>::quiet_NaN();
+      log_sum_exp(batch, head, row) = total == 0 ? -infinity : scale.size * ln2 * m.offset[r] + ln2 * log2;
     }
     if (sum_of_squares.data == nullptr) return;
     const float squares = sycl::reduce_over_group(group, m.squares_before(r)[lane], sycl::plus<float>());

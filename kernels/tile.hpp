@@ -19,20 +19,25 @@ void clear_tile(pack<T, W> (&tile)[Rows][Packs]) {
 
 /// Pack p of row i of a tile begins at memory[i * stride + p * PackDistance].
 template <int PackDistance, class T, int W, int Rows, int Packs>
-void load_tile(const T* memory, std::int64_t stride, pack<T, W> (&tile)[Rows][Packs]) {
-#pragma unroll
-  for (int i = 0; i < Rows; ++i) {
-#pragma unroll
-    for (int p = 0; p < Packs; ++p) tile[i][p] = load<W>(memory + i * stride + p * PackDistance);
-  }
-}
-
-template <int PackDistance, class T, int W, int Rows, int Packs>
 void store_tile(T* memory, std::int64_t stride, const pack<T, W> (&tile)[Rows][Packs]) {
 #pragma unroll
   for (int i = 0; i < Rows; ++i) {
 #pragma unroll
     for (int p = 0; p < Packs; ++p) store(memory + i * stride + p * PackDistance, tile[i][p]);
+  }
+}
+
+/// Adds a tile to what is there. A sum along many steps is one of sums along some of them, which begin at zero: small
+/// terms are not lost one by one beside a large sum.
+template <int PackDistance, class T, int W, int Rows, int Packs>
+void add_tile(T* memory, std::int64_t stride, const pack<T, W> (&tile)[Rows][Packs]) {
+#pragma unroll
+  for (int i = 0; i < Rows; ++i) {
+#pragma unroll
+    for (int p = 0; p < Packs; ++p) {
+      T* to = memory + i * stride + p * PackDistance;
+      store(to, load<W>(to) + tile[i][p]);
+    }
   }
 }
 

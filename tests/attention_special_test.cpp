@@ -1,3 +1,5 @@
+#include <numbers>
+
 #include "attention_fixture.hpp"
 
 namespace nullscope::test {
@@ -132,6 +134,39 @@ TEST_P(attention_special, scores_far_below_zero_have_weights_too) {
         run_all(as<In>({3e19f}), as<In>(std::vector<float>(300, -1e19f)), as<In>(std::vector<float>(300, 3)), 1);
     EXPECT_NEAR(result.out[0], 3, 0.02);
     EXPECT_NEAR(result.log_sum_exp[0], -3e38f, 3e36f);
+  });
+}
+
+/// An attention sink: one key has the weight 1, and each of many others so little that it would not change a sum of 1.
+TEST_P(attention_special, many_small_weights_count_beside_a_large_one) {
+  with_operands([&]<class In>() {
+    constexpr std::int64_t keys = 100'000;
+    const In small(-25 * std::numbers::ln2_v<float>);
+    std::vector<In> k(keys, small), v(keys, In(1.f));
+    k[0] = In(0.f);
+    v[0] = In(0.f);
+    const double rest = static_cast<double>(keys - 1) * std::exp(static_cast<double>(static_cast<float>(small)));
+    const auto result = run_all(as<In>({1}), k, v, 1);
+    // Beside the large one the others of its block of keys are lost, at most 256 of half an eps; on a matrix engine all
+    // that share its lane, one of 16, and weights are rounded to bfloat16.
+    const double rounding = takes_tiles() ? 0x1p-8 : 128 * std::numeric_limits<float>::epsilon();
+    EXPECT_NEAR(result.out[0], rest / (1 + rest), rounding * rest);
+    EXPECT_NEAR(result.log_sum_exp[0], std::log1p(rest), takes_tiles() ? rest / 12 : rounding);
+  });
+}
+
+TEST_P(attention_special, a_row_that_is_not_a_number_has_no_log_sum_exp) {
+  with_operands([&]<class In>() {
+    for (const double scale : {0.5, 2.0}) {
+      const auto of_query = run_all(as<In>({nan, 1}), as<In>({1, 0}), as<In>({1, 1}), 1, {.scale = scale});
+      EXPECT_TRUE(std::isnan(of_query.log_sum_exp[0]));
+      EXPECT_FALSE(std::isnan(of_query.log_sum_exp[1]));
+      for (const float key : {nan, infinity}) {
+        const auto of_key = run_all(as<In>({1, 1}), as<In>({0, key}), as<In>({1, 1}), 1, {.scale = scale});
+        for (const float x : of_key.log_sum_exp) EXPECT_TRUE(std::isnan(x)) << key << ' ' << x;
+      }
+      EXPECT_TRUE(std::isnan(run_all(as<In>({nan}), as<In>({1}), as<In>({1}), 1, {.scale = scale}).log_sum_exp[0]));
+    }
   });
 }
 
