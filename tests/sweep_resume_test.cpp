@@ -79,6 +79,15 @@ TEST_F(sweep_resume, signals_say_what_is_kept) {
   expect_resume_gives_the_whole("ctrl-c");
 }
 
+TEST_F(sweep_resume, a_signal_that_is_ignored_when_the_program_starts_stays_ignored) {
+  started_command command("nohup " NULLSCOPE_PROGRAM " " + long_sweep + " --output " + path("nohup"),
+                          path("nohup.stderr"));
+  ASSERT_TRUE(wait_for_journal(path("nohup"), 6));
+  command.signal(SIGHUP);
+  EXPECT_EQ(command.wait(), 0) << content_of(path("nohup.stderr"));
+  expect_same_files(path("whole"), path("nohup"));
+}
+
 TEST_F(sweep_resume, other_settings_are_refused_and_named) {
   for (const char* name : {"killed", "whole"}) {
     const std::string resume = long_sweep + " --resume --output " + path(name);
@@ -99,6 +108,13 @@ TEST_F(sweep_resume, results_of_other_settings_are_only_replaced_when_asked) {
   EXPECT_EQ(content_of(path("tiny/sweep.json")), before);
   run_to_end(std::string(tiny_sweep) + " --overwrite --seed 9", path("tiny"));
   EXPECT_NE(content_of(path("tiny/sweep.json")), before);
+}
+
+TEST_F(sweep_resume, overwriting_leaves_no_file_of_the_sweep_before) {
+  run_to_end(std::string(tiny_sweep) + " --logit-rank", path("before"));
+  ASSERT_TRUE(std::filesystem::exists(path("before/sweep_logit_rank.csv")));
+  run_to_end(std::string(tiny_sweep) + " --overwrite --seed 2", path("before"));
+  EXPECT_FALSE(std::filesystem::exists(path("before/sweep_logit_rank.csv")));
 }
 
 TEST_F(sweep_resume, a_file_that_is_no_result_is_only_replaced_when_asked) {

@@ -33,6 +33,8 @@ class started_command {
     arguments.push_back(nullptr);
     process_ = fork();
     if (process_ != 0) return;
+    // As a shell starts it in the foreground, even where the tests run in the background or under nohup.
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::signal(number, SIG_DFL);
     dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
     dup2(open(error_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
     execvp(arguments[0], arguments.data());

@@ -166,6 +166,16 @@ TEST_F(sweep, alternatives_have_logits_that_no_head_can_give) {
   EXPECT_EQ(json["logit_rank_summary"].size(), 7u);
 }
 
+TEST_F(sweep, a_head_whose_logits_have_no_rank_is_an_error) {
+  // The scores of this head differ by 128: in float one of its weights is zero and has no logit.
+  expect_complaint(
+      "sweep --quiet --width 1 --heads 1 --key-size 2 --samples 1 --lengths 1 --seed 359310 --type f32 --logit-rank "
+      "--output " +
+          path("no_logits"),
+      1, "the ranks of the logits of head 0 of sample 0 at length 3 were not found");
+  EXPECT_FALSE(std::filesystem::exists(path("no_logits/sweep.json")));
+}
+
 TEST_F(sweep, the_seed_decides_the_bytes) {
   EXPECT_EQ(run_to_end(std::string(small_sweep) + " --quiet", path("again")), "");
   expect_same_files(path("small"), path("again"));

@@ -3,7 +3,7 @@
 
 namespace nullscope::cli {
 
-/// From now on SIGINT, SIGTERM and SIGHUP only leave a note.
+/// From now on SIGINT, SIGTERM and SIGHUP only leave a note; those that were ignored when the program began stay so.
 void note_signals();
 
 /// The signal that came, or 0.

@@ -81,6 +81,12 @@ class computer : public sweep_computer {
                                             row.head, row.sample, row.length),
                                 {number});
       }
+      if (!raw.empty() && (raw[i] < 0 || alternative[i] < 0)) {  // a weight is zero, or the SVD failed
+        throw computation_error(
+            fmt::format("sweep: the ranks of the logits of head {} of sample {} at length {} were not found", row.head,
+                        row.sample, row.length),
+            {number});
+      }
       row.rank = rank[i];
       row.null_dim = row.length - rank[i];
       row.null_dim_ones = row.length - with_ones[i];

@@ -209,7 +209,11 @@ class sweep_run {
     const std::vector<sweep_summary> summaries = summaries_of(rows);
     write_atomically(path("sweep.csv"), sweep_csv(rows));
     write_atomically(path("sweep.svg"), sweep_chart(command_.settings, summaries));
-    if (command_.settings.logit_rank) write_atomically(path("sweep_logit_rank.csv"), logit_csv(rows));
+    if (command_.settings.logit_rank) {
+      write_atomically(path("sweep_logit_rank.csv"), logit_csv(rows));
+    } else {
+      fs::remove(path("sweep_logit_rank.csv"));  // of the sweep that is overwritten
+    }
     // Last, because it says that the sweep is finished.
     write_atomically(path("sweep.json"), sweep_json({{"settings", identity_}}, summaries, rows));
     if (command_.quiet) return;
