@@ -3,13 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
 
 namespace nullscope::kernels {
 
-/// x (B,m,k): columns from rank[b] on become zero, so that products with x see only the first rank[b]. A negative rank
-/// (NaN in the matrix, or values that overflow) leaves everything as it is. One work-item a row.
+/// x (B,m,k): columns from rank[b] on become zero, so that products with x see only the first rank[b]. Where the rank
+/// is not known (it is negative) all of x becomes NaN, as will everything that is made with it. One work-item a row.
 template <class T>
 struct keep_first_columns {
   static constexpr const char* source = "null_space_columns.hpp";
@@ -22,14 +23,15 @@ struct keep_first_columns {
     const std::int64_t row = static_cast<std::int64_t>(item.get_global_id(0));
     if (row >= x.extent[0] * x.extent[1]) return;
     const std::int64_t matrix = row / x.extent[1], kept = rank(matrix);
-    if (kept < 0) return;
-    for (std::int64_t j = kept; j < x.extent[2]; ++j) x(matrix, row % x.extent[1], j) = 0;
+    const T other = kept < 0 ? std::numeric_limits<T>::quiet_NaN() : T(0);
+    for (std::int64_t j = kept < 0 ? 0 : kept; j < x.extent[2]; ++j) x(matrix, row % x.extent[1], j) = other;
   }
 };
 
-/// to (B,m,k): column j = column rank[b] + j of from (B,m,k), zero from column k - rank[b] on. One work-item a row.
+/// to (B,m,n), n >= k: columns after the first n - k are those of from (B,m,k) that come after the first rank[b], then
+/// zeros. Where the rank is not known (it is negative) all of `to` becomes NaN. One work-item a row.
 template <class T>
-struct last_columns {
+struct append_last_columns {
   static constexpr const char* source = "null_space_columns.hpp";
   static constexpr int dimensions = 1;
 
@@ -41,9 +43,13 @@ struct last_columns {
     const std::int64_t row = static_cast<std::int64_t>(item.get_global_id(0));
     if (row >= to.extent[0] * to.extent[1]) return;
     const std::int64_t matrix = row / to.extent[1], i = row % to.extent[1];
-    const std::int64_t skipped = rank(matrix) < 0 ? 0 : rank(matrix);
-    for (std::int64_t j = 0; j < to.extent[2]; ++j) {
-      to(matrix, i, j) = skipped + j < from.extent[2] ? from(matrix, i, skipped + j) : T(0);
+    const std::int64_t skipped = rank(matrix), columns = from.extent[2], first = to.extent[2] - columns;
+    if (skipped < 0) {
+      for (std::int64_t j = 0; j < to.extent[2]; ++j) to(matrix, i, j) = std::numeric_limits<T>::quiet_NaN();
+      return;
+    }
+    for (std::int64_t j = 0; j < columns; ++j) {
+      to(matrix, i, first + j) = skipped + j < columns ? from(matrix, i, skipped + j) : T(0);
     }
   }
 };

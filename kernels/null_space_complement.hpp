@@ -25,17 +25,18 @@ struct complement_of_columns {
   view<const T, 3> q;
   view<T, 3> minuend;
   T* system;                   // starts as [D - Q1^T, 0, Q2^T, 0]
+  T* coefficients;             // (B,2,k), which local memory may not hold
   std::int64_t first, stride;  // k rounded up to W; first + (S - k) rounded up to W
 
-  void operator()(sycl::nd_item<1> item, std::byte* local) const {
+  void operator()(sycl::nd_item<1> item, std::byte*) const {
     const auto group = item.get_group();
     const std::int64_t matrix = static_cast<std::int64_t>(item.get_group(0));
     const std::int64_t id = static_cast<std::int64_t>(item.get_local_id(0));
     const std::int64_t size = static_cast<std::int64_t>(item.get_local_range(0));
     const std::int64_t tokens = q.extent[1], k = q.extent[2];
     T* rows = system + matrix * k * stride;
-    T* factor = reinterpret_cast<T*>(local);  // (k) multipliers of a column
-    T* sign = factor + k;                     // (k) the diagonal of D
+    T* factor = coefficients + matrix * 2 * k;  // (k) multipliers of a column
+    T* sign = factor + k;                       // (k) the diagonal of D
     const auto sync = [&] {
       if constexpr (W == 1) sycl::group_barrier(group);
     };

@@ -10,8 +10,8 @@ namespace nullscope::kernels {
 
 /// basis (B,S,k), orthonormal columns [0, rank) and zero after them: o = 1 - U U^T 1, orthogonalised twice. If |o| is
 /// above tolerance * |1|, then column `rank` becomes o / |o| and rank_with_ones = rank + 1; otherwise 1 is in the span,
-/// nothing is written and rank_with_ones = rank. -1 stands for a rank that is not known (NaN), and for a basis without
-/// a column to spare.
+/// as it is whenever the rank is S; nothing is written then and rank_with_ones = rank. -1 stands for a rank that is not
+/// known, or is more than S or k, and for a basis without a column to spare.
 template <class T>
 struct append_ones {
   static constexpr const char* source = "null_space_ones.hpp";
@@ -20,11 +20,12 @@ struct append_ones {
   view<T, 3> basis;
   view<const std::int64_t, 1> rank;
   view<std::int64_t, 1> rank_with_ones;
-  T* rest;  // (B,S)
+  T* rest;          // (B,S): o
+  T* coefficients;  // (B,S): U^T o, `rank` numbers, which local memory may not hold
   T tolerance;
 
-  /// Local memory, in elements: a coefficient for each column, a partial sum for each work-item.
-  static constexpr std::int64_t local(std::int64_t columns, std::int64_t items) { return columns + items; }
+  /// Local memory, in bytes: a partial sum for each work-item.
+  static constexpr std::int64_t local_bytes(std::int64_t items) { return items * static_cast<std::int64_t>(sizeof(T)); }
 
   void operator()(sycl::nd_item<1> item, std::byte* local_memory) const {
     const auto group = item.get_group();
@@ -32,12 +33,12 @@ struct append_ones {
     const std::int64_t id = static_cast<std::int64_t>(item.get_local_id(0));
     const std::int64_t size = static_cast<std::int64_t>(item.get_local_range(0));
     const std::int64_t used = rank(matrix);
-    if (used < 0) {
+    if (used < 0 || used > tokens || used > basis.extent[2]) {
       if (id == 0) rank_with_ones(matrix) = -1;
       return;  // the whole group takes this way
     }
-    T* coefficient = reinterpret_cast<T*>(local_memory);
-    T* partial = coefficient + basis.extent[2];
+    T* coefficient = coefficients + matrix * tokens;
+    T* partial = reinterpret_cast<T*>(local_memory);
     T* o = rest + matrix * tokens;
     for (std::int64_t i = id; i < tokens; i += size) o[i] = 1;
     sycl::group_barrier(group);
@@ -63,7 +64,7 @@ struct append_ones {
       norm = sycl::sqrt(norm);
       sycl::group_barrier(group);
     }
-    const bool is_inside = norm <= tolerance * sycl::sqrt(static_cast<T>(tokens));  // NaN is not
+    const bool is_inside = used == tokens || norm <= tolerance * sycl::sqrt(static_cast<T>(tokens));  // NaN is not
     const bool has_room = used < basis.extent[2];
     if (id == 0) rank_with_ones(matrix) = is_inside ? used : has_room ? used + 1 : -1;
     if (is_inside || !has_room) return;

@@ -37,6 +37,70 @@ TEST_P(null_space_test, tells_whether_the_ones_are_in_the_range) {
   EXPECT_EQ(whole.rank_with_ones[0], 3);
 }
 
+TEST_P(null_space_test, the_tolerance_of_the_values_is_not_that_of_the_ones) {
+  // S = 3 tokens, rank 3: what rounding leaves of 1 is no fourth column
+  const tensor<float> whole(queue_, {3, 4}, random_numbers<float>(12, 5));
+  for (const rank_tolerance tolerance : {rank_tolerance{.relative = 0}, {.relative = 0, .absolute = 1e-3}}) {
+    const range_result<float> result = range_basis(queue_, whole, {.tolerance = tolerance, .with_ones = true});
+    EXPECT_EQ(result.rank_with_ones[0], 3) << tolerance.absolute;
+    EXPECT_EQ(result.null_dimension_with_ones[0], 0) << tolerance.absolute;
+  }
+  // Six unit vectors of fifty: all values are one, and 0.94 of the length of 1 is outside.
+  std::vector<float> units(50 * 6, 0.0f);
+  for (std::size_t i = 0; i < 6; ++i) units[i * 6 + i] = 1;
+  const range_result<float> loose =
+      range_basis(queue_, tensor<float>(queue_, {50, 6}, units), {.tolerance = {.relative = 0.99}, .with_ones = true});
+  EXPECT_EQ(loose.rank[0], 6);
+  EXPECT_EQ(loose.rank_with_ones[0], 7);
+}
+
+/// append_ones on a basis (1, S, columns) of which `rank` columns count: the rank with 1, and the basis.
+template <class T>
+std::pair<std::int64_t, std::vector<T>> with_ones(sycl::queue& queue, std::int64_t tokens, const std::vector<T>& basis,
+                                                  std::int64_t rank, double tolerance) {
+  tensor<T> u(queue, {1, tokens, static_cast<std::int64_t>(basis.size()) / tokens}, basis);
+  const tensor<std::int64_t> before(queue, {1}, std::vector<std::int64_t>{rank});
+  tensor<std::int64_t> after(queue, {1}, std::vector<std::int64_t>{77});
+  tensor<std::byte> scratchpad(queue, {append_ones_scratchpad_size<T>(1, tokens)});
+  append_ones<T>(queue, u.template as<3>(), before.as<1>(), after.as<1>(), scratchpad.span(), tolerance).wait();
+  return {after.to_host()[0], u.to_host()};
+}
+
+template <class T>
+void check_ones_inside(sycl::queue& queue) {
+  for (const auto& [tokens, width] : {std::pair<std::int64_t, std::int64_t>{3, 3}, {40, 2}, {300, 40}, {2000, 64}}) {
+    std::vector<T> t = random_numbers<T>(tokens * width, 33);
+    for (std::int64_t i = 0; i < tokens; ++i) t[static_cast<std::size_t>(i * width)] = 1;
+    const range_result<T> range = range_basis(queue, tensor<T>(queue, {tokens, width}, t));
+    ASSERT_EQ(range.rank[0], width);
+    EXPECT_EQ(with_ones<T>(queue, tokens, range.basis.to_host(), width, 0).first, width) << tokens << " x " << width;
+  }
+}
+
+TEST_P(null_space_test, a_tolerance_of_zero_takes_rounding_for_rounding) {
+  check_ones_inside<float>(queue_);
+  if (has_fp64()) check_ones_inside<double>(queue_);
+}
+
+TEST_P(null_space_test, ones_are_appended_where_there_is_room_and_never_beyond_the_space) {
+  const std::vector<float> no_room{1, 0, 0}, units{1, 0, 0, 0, 1, 0};  // (3, 1), (2, 3)
+  EXPECT_EQ(with_ones<float>(queue_, 3, no_room, 1, -1).first, -1);
+  EXPECT_EQ(with_ones<float>(queue_, 2, units, 2, 0).first, 2);
+  EXPECT_EQ(with_ones<float>(queue_, 2, units, 2, 0).second, units);
+  EXPECT_EQ(with_ones<float>(queue_, 2, units, 3, -1).first, -1);  // two tokens have no three orthonormal columns
+}
+
+TEST_P(null_space_test, ones_are_appended_to_more_columns_than_local_memory_holds) {
+  const std::int64_t columns = properties(GetParam()).usable_local_bytes() / 4 + 1;
+  std::vector<float> basis(static_cast<std::size_t>(4 * columns), 0.0f);
+  basis[0] = basis[static_cast<std::size_t>(columns + 1)] = 1;  // the first two of four axes
+  const auto [rank, got] = with_ones<float>(queue_, 4, basis, 2, -1);
+  EXPECT_EQ(rank, 3);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(got[static_cast<std::size_t>(i * columns + 2)], i < 2 ? 0 : std::sqrt(0.5), 1e-6) << i;
+  }
+}
+
 TEST_P(null_space_test, projects_rows_on_the_range_and_on_the_null_space) {
   const std::int64_t batch = 3, tokens = 70, rows = 11, width = 9;
   const factored<float> f = make_heads<float>({batch, tokens, width, 1}, {9, 4, 0}, 41);
@@ -127,6 +191,25 @@ TEST_P(null_space_test, gives_an_explicit_basis_of_the_null_space) {
     if (has_fp64()) check_null_space_basis<double>(queue_, team, 37, 5, {5, 2});
   }
   check_null_space_basis<float>(queue_, false, 300, 64, {64, 50});
+}
+
+TEST_P(null_space_test, a_rank_that_is_not_known_has_no_null_space_basis) {
+  const std::int64_t tokens = 12, width = 5, size = tokens * tokens;
+  const factored<float> f = make_heads<float>({2, tokens, width, 1}, {5, 3}, 67);
+  const range_result<float> range = range_basis(queue_, tensor<float>(queue_, {2, tokens, width}, f.v));
+  const view<const float, 3> u = slice(range.basis.as<3>(), 2, 0, width);
+  tensor<std::byte> scratchpad(queue_, {null_space_basis_scratchpad_size<float>(queue_, 2, tokens, width)});
+  const auto basis_with = [&](const std::vector<std::int64_t>& ranks) {
+    tensor<float> n(queue_, {2, tokens, tokens});
+    const tensor<std::int64_t> rank(queue_, {2}, ranks);
+    null_space_basis<float>(queue_, u, rank.as<1>(), n.as<3>(), scratchpad.span()).wait();
+    return n.to_host();
+  };
+  const std::vector<float> known = basis_with({5, 3}), unknown = basis_with({-1, 3});
+  for (std::int64_t i = 0; i < 2 * size; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    EXPECT_TRUE(i < size ? std::isnan(unknown[at]) : unknown[at] == known[at]) << i;
+  }
 }
 
 }  // namespace

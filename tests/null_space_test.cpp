@@ -138,10 +138,15 @@ TEST_P(null_space_test, nan_stays_in_its_head) {
   EXPECT_EQ(dirty.rank.to_host(), (std::vector<std::int64_t>{8, -1, 5, -1}));
   EXPECT_EQ(dirty.status.to_host(),
             (std::vector<std::int32_t>{svd_converged, svd_not_finite, svd_converged, svd_not_finite}));
-  const std::vector<float> expected = clean.u.to_host(), got = dirty.u.to_host();
-  for (const std::ptrdiff_t b : {0, 2}) {
-    EXPECT_TRUE(std::equal(got.begin() + b * 480, got.begin() + (b + 1) * 480, expected.begin() + b * 480)) << b;
-  }
+  const auto expect_nan_in_bad_heads = [](const std::vector<float>& expected, const std::vector<float>& got) {
+    const std::size_t size = got.size() / 4;  // of a head
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const bool is_bad = i / size == 1 || i / size == 3;
+      EXPECT_TRUE(is_bad ? std::isnan(got[i]) : got[i] == expected[i]) << "number " << i % size << " of " << i / size;
+    }
+  };
+  expect_nan_in_bad_heads(clean.u.to_host(), dirty.u.to_host());
+  expect_nan_in_bad_heads(clean.s.to_host(), dirty.s.to_host());
   try {
     range_basis(queue_, dirty.v, dirty.h);
     ADD_FAILURE() << "nothing was thrown";
@@ -156,6 +161,35 @@ TEST_P(null_space_test, a_head_whose_singular_value_overflows_is_an_error) {
   const tensor<float> t(queue_, {1, 8, 8}, std::vector<float>(64, 3e38f));  // sigma is 8 times that
   EXPECT_EQ(message_of<computation_error>([&] { range_basis(queue_, t); }),
             "range_basis: 1 of 1 matrices hold NaN or infinity, overflow, or did not converge: 0");
+}
+
+TEST_P(null_space_test, a_head_whose_singular_value_overflows_has_a_basis_of_nan) {
+  for (const std::int64_t tokens : {std::int64_t{8}, std::int64_t{3}}) {  // with a QR before, and without
+    const std::int64_t k = std::min<std::int64_t>(tokens, 4);
+    std::vector<float> numbers = random_numbers<float>(2 * tokens * 4, 73);
+    for (std::int64_t i = 0; i < tokens * 4; ++i)
+      numbers[static_cast<std::size_t>(i)] = i / 4 % 2 == 0 ? 1.1e38f : -1.1e38f;
+    const tensor<float> t(queue_, {2, tokens, 4}, numbers);
+    tensor<float> u(queue_, {2, tokens, k}), s(queue_, {2, k});
+    tensor<std::int64_t> rank(queue_, {2});
+    tensor<std::int32_t> status(queue_, {2});
+    tensor<std::byte> scratchpad(queue_, {range_basis_scratchpad_size<float>(queue_, 2, tokens, 4)});
+    range_basis<float>(queue_, t.as<3>(), u.as<3>(), s.as<2>(), rank.as<1>(), status.as<1>(), scratchpad.span()).wait();
+    EXPECT_EQ(rank.to_host(), (std::vector<std::int64_t>{-1, k}));
+    const std::vector<float> basis = u.to_host();
+    for (std::int64_t i = 0; i < 2 * tokens * k; ++i) {
+      EXPECT_EQ(std::isnan(basis[static_cast<std::size_t>(i)]), i < tokens * k) << tokens << " tokens, number " << i;
+    }
+  }
+}
+
+TEST_P(null_space_test, a_column_of_v_whose_length_overflows_counts_as_infinity) {
+  const heads s{1, 2, 1, 1};
+  low_level d(queue_, s, {{3e38f, 3e38f}, {1e-10f}});  // T itself is (3e28, 3e28)
+  d.run(queue_).wait();
+  EXPECT_EQ(d.status.to_host()[0], svd_not_finite);
+  EXPECT_EQ(d.rank.to_host()[0], -1);
+  EXPECT_TRUE(std::isnan(d.u.to_host()[0]));
 }
 
 TEST_P(null_space_test, one_projection_serves_the_whole_batch_and_bits_repeat) {

@@ -20,6 +20,7 @@ template <class T>
 struct basis_memory {
   view<T, 3> q, r;    // (B,S,k) u completed to k orthonormal columns, (B,k,k)
   view<T, 3> system;  // (B,k,stride), see complement_of_columns; padded for the widest lanes
+  T* coefficients;    // (B,2,k), likewise
   std::span<std::byte> work;
   std::int64_t first;  // column of the right-hand sides in `system`
   std::int64_t bytes;
@@ -35,6 +36,7 @@ basis_memory<T> cut(const sycl::queue& queue, std::byte* memory, std::int64_t ba
   result.r = parts.take_array<T>(batch, columns, columns);
   result.first = padded(columns);
   result.system = parts.take_array<T>(batch, columns, result.first + padded(tokens - columns));
+  result.coefficients = parts.take<T>(batch * 2 * columns);
   result.work = parts.take_bytes(qr_scratchpad_size<T>(queue, batch, tokens, columns));
   result.bytes = parts.bytes();
   return result;
@@ -44,10 +46,9 @@ template <class T, int W>
 sycl::event solve(sycl::queue& queue, const basis_memory<T>& memory, const view<T, 3>& complement,
                   const sycl::event& before) {
   const std::int64_t items = W > 1 ? 1 : 64;
-  kernels::complement_of_columns<T, W> kernel{memory.q, complement, memory.system.data, memory.first,
-                                              memory.system.extent[2]};
-  return launch(queue, detail::groups_of(complement.extent[0], items),
-                static_cast<std::size_t>(2 * memory.q.extent[2]) * sizeof(T), kernel, {before});
+  kernels::complement_of_columns<T, W> kernel{
+      memory.q, complement, memory.system.data, memory.coefficients, memory.first, memory.system.extent[2]};
+  return launch(queue, detail::groups_of(complement.extent[0], items), 0, kernel, {before});
 }
 
 }  // namespace
@@ -65,8 +66,7 @@ sycl::event detail::null_space_basis(sycl::queue& queue, bool team, const view<c
                                   : solve<T, cpu_lanes<T>>(queue, memory, complement, completed);
   const view<T, 3> unknown = slice(memory.system, 2, memory.first, tokens - columns);
   const sycl::event subtracted = gemm(queue, T(-1), memory.q, unknown, T(1), complement, {}, {solved});
-  return launch(queue, groups_of(batch * tokens, 1), 0,
-                kernels::last_columns<T>{memory.q, slice(null_basis, 2, tokens - columns, columns), rank},
+  return launch(queue, groups_of(batch * tokens, 1), 0, kernels::append_last_columns<T>{memory.q, null_basis, rank},
                 {subtracted});
 }
 

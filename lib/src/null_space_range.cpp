@@ -9,6 +9,7 @@
 #include "checks.hpp"
 #include "null_space_columns.hpp"
 #include "scratchpad.hpp"
+#include "svd_paths.hpp"
 #include "team_shape.hpp"
 
 namespace nullscope {
@@ -96,7 +97,7 @@ sycl::event finish(sycl::queue& queue, const view<const T, 3>& left, const range
   }
   sycl::event last =
       svd<T>(queue, core, s, vectors, memory.vt, status, view<std::int32_t, 1>{}, memory.work, {}, ready);
-  last = numerical_rank<T>(queue, s, s.extent[1], s.extent[1], relative, absolute, rank, {last});
+  last = detail::rank_of_decomposed<T>(queue, s, status, s.extent[1], s.extent[1], relative, absolute, rank, {last});
   constexpr std::int64_t items = 64;
   last = launch(queue, detail::groups_of(detail::ceil_div(vectors.extent[0] * vectors.extent[1], items), items), 0,
                 kernels::keep_first_columns<T>{vectors, rank}, {last});

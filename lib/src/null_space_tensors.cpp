@@ -36,7 +36,7 @@ range_result<T> collect(sycl::queue& queue, std::int64_t batch, std::int64_t tok
   result.null_dimension = left_over(result.rank);
   if (!options.with_ones) return result;
   tensor<std::byte> scratchpad(queue, {append_ones_scratchpad_size<T>(batch, tokens)});
-  append_ones(queue, basis, rank.as<1>(), rank_with_ones.as<1>(), scratchpad.span(), options.tolerance.relative).wait();
+  append_ones(queue, basis, rank.as<1>(), rank_with_ones.as<1>(), scratchpad.span()).wait();
   result.rank_with_ones = rank_with_ones.to_host();
   result.null_dimension_with_ones = left_over(result.rank_with_ones);
   return result;

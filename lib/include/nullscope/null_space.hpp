@@ -44,8 +44,9 @@ std::int64_t range_basis_scratchpad_size(const sycl::queue& queue, std::int64_t 
 ///   s (batch, k)     the singular values of T, descending
 ///   rank (batch)     how many count; dim LN(T) = S - rank
 ///   status (batch)   as `svd` gives it
-/// A head with NaN or infinity gets svd_not_finite, rank -1 and NaN, and no other head does; one whose largest singular
-/// value overflows gets rank -1.
+/// A head with NaN or infinity gets svd_not_finite, rank -1 and NaN in u and s, and no other head does. One that does
+/// not converge, or whose largest singular value overflows, gets rank -1 and NaN in u: its range is not known, and what
+/// is made with u is NaN as well. A column of v whose length overflows counts as infinity, however small h is.
 /// h may have batch stride 0. V = Q R, then the LQ of R H (d_v x d), then the SVD of a d_v x d_v matrix, then U = Q U':
 /// O(S d_v^2 + d d_v^2) operations and O(S d_v + d d_v) memory a head.
 template <class T>
@@ -67,8 +68,10 @@ std::int64_t append_ones_scratchpad_size(std::int64_t batch, std::int64_t tokens
 /// Turns a basis of the range of T into one of span(T, 1), whose complement is LN([T, 1]): basis (batch, S, k + 1)
 /// comes with orthonormal columns [0, rank) and zeros after them (what `range_basis` writes into its slice of k
 /// columns, and a zero column). The part of 1 outside the span, if its length is above relative_tolerance * |1|,
-/// becomes column `rank`, and rank_with_ones = rank + 1; otherwise rank_with_ones = rank. A negative tolerance stands
-/// for max(S, k + 1) * eps. dim LN([T, 1]) = S - rank_with_ones. rank -1 stays -1.
+/// becomes column `rank`, and rank_with_ones = rank + 1; otherwise, and wherever rank is S, rank_with_ones = rank. A
+/// negative tolerance stands for max(S, k + 1) * eps; one below 2 sqrt(k + 1) eps counts as that, as rounding leaves
+/// nearly as much of a vector in the span. dim LN([T, 1]) = S - rank_with_ones. rank -1 stays -1, and is what a head
+/// gets whose rank is above S, or that has no column for 1.
 template <class T>
 sycl::event append_ones(sycl::queue& queue, view<T, 3> basis, view<const std::int64_t, 1> rank,
                         view<std::int64_t, 1> rank_with_ones, std::span<std::byte> scratchpad,
@@ -106,7 +109,7 @@ std::int64_t null_space_basis_scratchpad_size(const sycl::queue& queue, std::int
 
 /// An explicit orthonormal basis of the complement of u (batch, S, k), whose first rank columns count and whose others
 /// are zero: null_basis (batch, S, S), columns [0, S - rank) orthonormal and orthogonal to u, the others zero. k <= S.
-/// For moderate S: it has S^2 numbers.
+/// A head with rank -1 gets NaN. For moderate S: it has S^2 numbers.
 template <class T>
 sycl::event null_space_basis(sycl::queue& queue, std::type_identity_t<view<const T, 3>> u,
                              view<const std::int64_t, 1> rank, view<T, 3> null_basis, std::span<std::byte> scratchpad,
@@ -124,8 +127,8 @@ struct range_result {
 };
 
 struct range_options {
-  rank_tolerance tolerance = {};
-  bool with_ones = false;  ///< make it a basis of span(T, 1)
+  rank_tolerance tolerance = {};  ///< of the singular values of T
+  bool with_ones = false;         ///< make it a basis of span(T, 1), with the tolerance of `append_ones`
 };
 
 /// Allocates, computes and waits. v (batch, S, d_v) or (S, d_v), h (batch, d_v, d), or (d_v, d) for the whole batch.
