@@ -14,7 +14,8 @@ namespace nullscope::kernels {
 /// out (heads, alternatives, rows, S) holds directions x and becomes max(0, a + lambda x), with a (heads, rows, S) and
 /// lambda (heads, alternatives, rows) = share * min over x_j < 0 of a_j / -x_j. The entry that decides lambda may fall
 /// below zero by rounding, hence the maximum. A head whose basis fills the space (rank = S) has no directions but
-/// rounding: lambda is zero there. A team a row.
+/// rounding: lambda is zero there. NaN in a row of a or x, or a rank that is not known (it is negative), makes lambda
+/// and all of that row NaN. A team a row.
 template <class T, int W, int Items>
 struct simplex_rows {
   static constexpr const char* source = "simplex_rows.hpp";
@@ -39,13 +40,14 @@ struct simplex_rows {
 
     numbers least(infinity);
     walk<W, 1>(members, tokens, [&](auto, std::int64_t c, auto lanes) {
-      const numbers x = to.load(c, lanes);
-      // Entries that grow do not limit lambda; NaN + infinity is NaN.
-      least = min_or_nan(where_less(x, numbers(0), weights.load(c, lanes) / -x, x + numbers(infinity)), least);
+      const numbers x = to.load(c, lanes), weight = weights.load(c, lanes);
+      // Entries that grow do not limit lambda; a sum of NaN and infinity is NaN.
+      least = min_or_nan(where_less(x, numbers(0), weight / -x, x + weight + numbers(infinity)), least);
     });
     const T nearest = members.reduce(least, [](auto x, auto y) { return min_or_nan(x, y); });
     const T reach = rank(head) < tokens && nearest < infinity ? share * nearest : T(0);
-    const T factor = nearest == nearest ? reach : nearest;
+    const bool is_known = nearest == nearest && rank(head) >= 0;
+    const T factor = is_known ? reach : std::numeric_limits<T>::quiet_NaN();
     walk<W, 4>(members, tokens, [&](int, std::int64_t c, auto lanes) {
       const numbers moved = fma(numbers(factor), to.load(c, lanes), weights.load(c, lanes));
       to.store(c, max_or_nan(moved, numbers(0)), lanes);

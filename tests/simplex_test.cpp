@@ -6,7 +6,7 @@
 #include <nullscope/tensor.hpp>
 
 #include "support.hpp"
-#include "team_shape.hpp"
+#include "team_shapes.hpp"
 
 namespace nullscope::test {
 namespace {
@@ -134,10 +134,13 @@ TEST_P(simplex_test, alternatives_are_valid_and_differ_in_double) {
 }
 
 TEST_P(simplex_test, alternatives_are_valid_in_the_layouts_of_gpus) {
-  for (const auto layout : {detail::team_shape::group_32, detail::team_shape::scalar}) {
+  for (const auto layout : {detail::team_shape::group_256, detail::team_shape::group_32, detail::team_shape::scalar}) {
+    SCOPED_TRACE(name_of(layout));
     detail::force_team_shape(layout);
-    const problem<float> p(queue_, shapes[1]);
-    expect_valid(p, find(queue_, p), true);
+    for (const shape& s : {shapes[1], shape{1, 2, 3, 300, 20}}) {  // rows shorter and longer than the largest team
+      const problem<float> p(queue_, s);
+      expect_valid(p, find(queue_, p), true);
+    }
   }
 }
 
@@ -184,8 +187,63 @@ TEST_P(simplex_test, nan_spreads_to_its_own_row) {
   p.a[20 + 7] = NAN;
   p.weights = tensor<float>(queue_, {1, 3, 20}, p.a);
   const auto found = find(queue_, p);
-  for (std::size_t row = 0; row < 3; ++row) EXPECT_EQ(std::isnan(found.out[row * 20 + 7]), row == 1) << row;
+  for (std::size_t i = 0; i < 60; ++i) EXPECT_EQ(std::isnan(found.out[i]), i / 20 == 1) << i;
+  for (std::size_t row = 0; row < 3; ++row) EXPECT_EQ(std::isnan(found.lambda[row]), row == 1) << row;
   EXPECT_TRUE(std::isnan(found.checks[0].sum_error));
+}
+
+TEST_P(simplex_test, a_head_whose_rank_is_not_known_gets_nan) {
+  problem<float> p(queue_, {2, 2, 3, 20, 4});
+  for (const auto draw : {simplex_draw::projected, simplex_draw::coefficients}) {
+    p.rank = tensor<std::int64_t>(queue_, {2}, p.range.rank_with_ones);
+    const auto known = find(queue_, p, {.draw = draw});
+    p.rank = tensor<std::int64_t>(queue_, {2}, std::vector<std::int64_t>{p.range.rank_with_ones[0], -1});
+    const auto found = find(queue_, p, {.draw = draw});
+    for (std::size_t i = 0; i < found.out.size(); ++i) {
+      EXPECT_TRUE(i < 120 ? found.out[i] == known.out[i] : std::isnan(found.out[i])) << i;
+    }
+    for (std::size_t i = 0; i < found.lambda.size(); ++i) {
+      EXPECT_TRUE(i < 6 ? found.lambda[i] == known.lambda[i] : std::isnan(found.lambda[i])) << i;
+    }
+  }
+}
+
+TEST_P(simplex_test, values_that_overflow_give_nan_and_no_alternatives) {
+  std::vector<float> t(8 * 4);
+  for (std::size_t i = 0; i < t.size(); ++i) t[i] = i / 4 % 2 == 0 ? 1e38f : -1e38f;  // sigma is 5.7e38
+  const tensor<float> heads(queue_, {1, 8, 4}, t), a(queue_, {1, 1, 8}, std::vector<float>(8, 0.125f));
+  tensor<float> basis(queue_, {1, 8, 5}, std::vector<float>(40, 0.0f)), s(queue_, {1, 4});
+  tensor<float> out(queue_, {1, 1, 1, 8}), lambda(queue_, {1, 1, 1});
+  tensor<std::int64_t> rank(queue_, {1});
+  tensor<std::int32_t> status(queue_, {1});
+  const view<const std::int64_t, 1> found = rank.as<1>();
+  tensor<std::byte> for_range(queue_, {range_basis_scratchpad_size<float>(queue_, 1, 8, 4)}),
+      for_ones(queue_, {append_ones_scratchpad_size<float>(1, 8)}),
+      for_rows(queue_, {simplex_alternatives_scratchpad_size<float>(queue_, 1, 1, 1, 8, 5)});
+  range_basis<float>(queue_, heads.as<3>(), slice(basis.as<3>(), 2, 0, 4), s.as<2>(), rank.as<1>(), status.as<1>(),
+                     bytes_of(for_range));
+  append_ones<float>(queue_, basis.as<3>(), found, rank.as<1>(), bytes_of(for_ones));
+  simplex_alternatives<float>(queue_, a.as<3>(), basis.as<3>(), found, out.as<4>(), lambda.as<3>(), {9, 0},
+                              bytes_of(for_rows))
+      .wait_and_throw();
+  EXPECT_EQ(rank.to_host()[0], -1);
+  for (const float x : out.to_host()) EXPECT_TRUE(std::isnan(x));
+  EXPECT_TRUE(std::isnan(lambda.to_host()[0]));
+}
+
+TEST_P(simplex_test, rows_without_tokens_do_not_move) {
+  tensor<float> a(queue_, {2, 3, 0}), basis(queue_, {2, 0, 1}), out(queue_, {2, 4, 3, 0});
+  const tensor<std::int64_t> rank(queue_, {2}, std::vector<std::int64_t>{0, -1});
+  for (const auto draw : {simplex_draw::projected, simplex_draw::coefficients}) {
+    tensor<float> lambda(queue_, {2, 4, 3}, std::vector<float>(24, 7.0f));
+    tensor<std::byte> scratchpad(queue_,
+                                 {simplex_alternatives_scratchpad_size<float>(queue_, 2, 4, 3, 0, 1, {.draw = draw})});
+    simplex_alternatives<float>(queue_, a.as<3>(), basis.as<3>(), rank.as<1>(), out.as<4>(), lambda.as<3>(), {},
+                                bytes_of(scratchpad), {.draw = draw})
+        .wait_and_throw();
+    const std::vector<float> got = lambda.to_host();
+    for (std::size_t i = 0; i < 24; ++i) EXPECT_TRUE(i < 12 ? got[i] == 0 : std::isnan(got[i])) << i << " " << got[i];
+  }
 }
 
 TEST_P(simplex_test, seeds_decide_and_nothing_else) {

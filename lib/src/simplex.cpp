@@ -134,10 +134,12 @@ sycl::event simplex_alternatives(sycl::queue& queue, std::type_identity_t<view<c
   check::scratchpad(function, scratchpad,
                     simplex_alternatives_scratchpad_size<T>(queue, heads, out.extent[1], out.extent[2], tokens,
                                                             basis.extent[2], options));
-  if (out.empty()) return join(queue, dependencies);
+  if (lambda.empty()) return join(queue, dependencies);
   const draw_memory<T> memory = cut<T>(queue, scratchpad.data(), heads, rows, tokens, basis.extent[2], options.draw);
+  // Rows without tokens have no directions, but a lambda.
   const sycl::event drawn =
-      draw_directions<T>(queue, basis, rank, all_rows(out), stream, memory, options.draw, dependencies);
+      out.empty() ? join(queue, dependencies)
+                  : draw_directions<T>(queue, basis, rank, all_rows(out), stream, memory, options.draw, dependencies);
   const detail::team_shape shape = detail::choose_team_shape(queue, tokens, detail::has_neighbours(a));
   return detail::with_team<sizeof(T)>(shape, [&]<int W, int Items>() {
     const kernels::simplex_rows<T, W, Items> kernel{a, rank, out, lambda, static_cast<T>(options.share)};

@@ -39,7 +39,8 @@ std::int64_t simplex_alternatives_scratchpad_size(const sycl::queue& queue, std:
 
 /// out (heads, alternatives, rows, S), densely packed: for each row of a (heads, rows, S), `alternatives` other rows.
 /// lambda (heads, alternatives, rows): the multiple of its direction that was added, zero where the null space is {0}.
-/// rank (heads): columns of the basis that count, as `append_ones` gives them. Numbers come from `stream` alone.
+/// rank (heads): columns of the basis that count, as `append_ones` gives them. A head with rank -1 gets NaN in out and
+/// lambda, as does a row of a that holds NaN. Numbers come from `stream` alone.
 template <class T>
 sycl::event simplex_alternatives(sycl::queue& queue, std::type_identity_t<view<const T, 3>> a,
                                  std::type_identity_t<view<const T, 3>> basis, view<const std::int64_t, 1> rank,
