@@ -73,19 +73,48 @@ TEST_P(svd_test, not_finite_matrices_are_named_and_do_not_spread) {
   });
 }
 
-TEST_P(svd_test, too_few_sweeps_are_reported) {
-  const batch_of<float> a = random_batch<float>(18, 20, 20);
-  const host_svd<float> got = run(queue_, a, {.algorithm = svd_algorithm::bidiagonal, .max_sweeps = 2});
-  for (std::int64_t b = 0; b < a.batch; ++b) {
-    EXPECT_EQ(got.status[std::size_t(b)], svd_not_converged);
-    EXPECT_EQ(got.sweeps[std::size_t(b)], 2);
-    EXPECT_LT(orthogonality(&got.u[std::size_t(400 * b)], 20, 20, 20, 1), bound);
+TEST_P(svd_test, too_few_sweeps_leave_orthonormal_vectors_of_bidiagonal) {
+  for (const auto& [m, n] : {std::pair{20, 20}, std::pair{90, 20}, std::pair{20, 31}}) {
+    const batch_of<float> a = random_batch<float>(18, m, n);
+    const host_svd<float> got = run(queue_, a, {.algorithm = svd_algorithm::bidiagonal, .max_sweeps = 2});
+    for (std::int64_t b = 0; b < a.batch; ++b) {
+      EXPECT_EQ(got.status[std::size_t(b)], svd_not_converged);
+      EXPECT_EQ(got.sweeps[std::size_t(b)], 2);
+      EXPECT_LT(orthogonality(&got.u[std::size_t(m * 20 * b)], m, 20, 20, 1), bound) << m << " x " << n;
+      EXPECT_LT(orthogonality(&got.vt[std::size_t(20 * n * b)], n, 20, 1, n), bound) << m << " x " << n;
+    }
   }
-  const host_svd<float> enough = run(queue_, a, {.algorithm = svd_algorithm::bidiagonal});
+  const host_svd<float> enough = run(queue_, random_batch<float>(18, 20, 20), {.algorithm = svd_algorithm::bidiagonal});
   for (const std::int32_t sweeps : enough.sweeps) {
     EXPECT_GT(sweeps, 5);
     EXPECT_LT(sweeps, 60);
   }
+}
+
+TEST_P(svd_test, too_few_sweeps_of_jacobi_leave_one_side_orthonormal_and_a_product_that_is_a) {
+  for (const auto& [m, n] : {std::pair{30, 20}, std::pair{20, 31}}) {
+    const batch_of<float> a = random_batch<float>(5, m, n);
+    const host_svd<float> got = run(queue_, a, {.algorithm = svd_algorithm::jacobi, .max_sweeps = 1});
+    for (std::int64_t b = 0; b < a.batch; ++b) {
+      SCOPED_TRACE(testing::Message() << "matrix " << b << " of " << m << " x " << n);
+      EXPECT_EQ(got.status[std::size_t(b)], svd_not_converged);
+      EXPECT_EQ(got.sweeps[std::size_t(b)], 1);
+      const float* const u = &got.u[std::size_t(m * 20 * b)];
+      const float* const vt = &got.vt[std::size_t(20 * n * b)];
+      const double of_u = orthogonality(u, m, 20, 20, 1), of_vt = orthogonality(vt, n, 20, 1, n);
+      EXPECT_LT(m < n ? of_u : of_vt, bound);
+      EXPECT_GT(m < n ? of_vt : of_u, 1000 * bound) << "one sweep is enough, so the header promises too little";
+      EXPECT_LT(reconstruction(a, b, got, svd_vectors::thin), bound);
+    }
+  }
+}
+
+TEST_P(svd_test, lapack_has_no_sweeps_to_count) {
+  if (!detail::lapack_path<float>::serves(queue_)) GTEST_SKIP() << "no LAPACK";
+  const batch_of<float> a = random_batch<float>(3, 20, 20);
+  const host_svd<float> got = run(queue_, a, {.algorithm = svd_algorithm::lapack, .max_sweeps = 1});
+  for (std::int64_t b = 0; b < a.batch; ++b) check_matrix(a, b, got, svd_vectors::thin);
+  EXPECT_EQ(got.sweeps, std::vector<std::int32_t>(3, 0));
 }
 
 TEST_P(svd_test, strided_views_and_one_matrix_for_the_whole_batch) {
@@ -148,23 +177,34 @@ TEST_P(svd_test, a_value_that_overflows_leaves_the_rank_unknown) {
   EXPECT_EQ(numerical_rank<float>(queue_, a), std::vector<std::int64_t>{-1});
 }
 
+TEST_P(svd_test, the_rank_of_what_failed_is_not_known) {
+  const tensor<float> s(queue_, {3, 2}, std::vector<float>{2, 1, 2, 1, 2, 1});
+  const tensor<std::int32_t> status(queue_, {3}, std::vector<std::int32_t>{0, svd_not_converged, svd_not_finite});
+  tensor<std::int64_t> rank(queue_, {3});
+  detail::rank_of_decomposed<float>(queue_, s.as<2>(), status.as<1>(), 2, 2, -1, 0, rank.as<1>(), {}).wait_and_throw();
+  EXPECT_EQ(rank.to_host(), (std::vector<std::int64_t>{2, -1, -1}));
+}
+
 TEST_P(svd_test, waits_for_its_dependencies) {
   sycl::queue out_of_order(GetParam());
   const batch_of<float> a = random_batch<float>(40, 16, 16);
-  const tensor<float> host_copy(out_of_order, {40, 16, 16}, a.numbers);
-  tensor<float> input(out_of_order, {40, 16, 16});
-  input.copy_from(std::vector<float>(a.numbers.size(), 0.0f));
-  tensor<float> s(out_of_order, {40, 16});
-  tensor<std::int32_t> status(out_of_order, {40});
-  const svd_options options{svd_vectors::none};
-  tensor<std::byte> scratchpad(out_of_order, {svd_scratchpad_size<float>(out_of_order, 40, 16, 16, options)});
-  sycl::event filled;
-  for (int i = 0; i < 50; ++i) {  // long enough that a svd that does not wait sees zeros
-    filled = out_of_order.memcpy(input.data(), host_copy.data(), a.numbers.size() * sizeof(float), filled);
+  const std::size_t bytes = a.numbers.size() * sizeof(float);
+  const tensor<float> source(queue_, {40, 16, 16}, a.numbers);
+  tensor<float> input(queue_, {40, 16, 16}), s(queue_, {40, 16}), large(queue_, {1 << 24});
+  tensor<std::int32_t> status(queue_, {40});
+  for (const svd_algorithm algorithm : algorithms()) {
+    const svd_options options{svd_vectors::none, algorithm};
+    const std::vector<float> expected = run(queue_, a, options).s;  // and the kernel is compiled
+    tensor<std::byte> scratchpad(queue_, {svd_scratchpad_size<float>(queue_, 40, 16, 16, options)});
+    input.copy_from(std::vector<float>(a.numbers.size(), 0.0f));
+    sycl::event before;
+    for (int i = 0; i < 8; ++i) before = out_of_order.fill(large.data(), float(i), 1 << 24, before);  // takes a while
+    const sycl::event copied = out_of_order.memcpy(input.data(), source.data(), bytes, before);
+    svd<float>(out_of_order, input.as<3>(), s.as<2>(), {}, {}, status.as<1>(), {}, scratchpad.span(), options, {copied})
+        .wait_and_throw();
+    out_of_order.wait();  // of a svd that did not wait
+    EXPECT_EQ(s.to_host(), expected) << int(algorithm);
   }
-  svd<float>(out_of_order, input.as<3>(), s.as<2>(), {}, {}, status.as<1>(), {}, scratchpad.span(), options, {filled})
-      .wait_and_throw();
-  EXPECT_EQ(s.to_host(), run(queue_, a, options).s);
 }
 
 TEST_P(svd_test, bad_arguments_are_named) {

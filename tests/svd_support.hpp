@@ -128,6 +128,32 @@ std::vector<double> reference_values(const T* a, std::int64_t m, std::int64_t n)
 }
 #endif
 
+/// |u diag(s) vt - a|_F / (|a|_F max(m, n) eps) of one matrix of the batch.
+template <class T>
+double reconstruction(const batch_of<T>& a, std::int64_t b, const host_svd<T>& got, svd_vectors vectors) {
+  const std::int64_t m = a.m, n = a.n, values = std::min(m, n);
+  const std::int64_t columns = vectors == svd_vectors::full ? m : values;
+  const std::int64_t rows = vectors == svd_vectors::full ? n : values;
+  const double epsilon = std::numeric_limits<T>::epsilon();
+  const T* s = got.s.data() + b * values;
+  const T* u = got.u.data() + b * m * columns;
+  const T* vt = got.vt.data() + b * rows * n;
+  double largest = 0, size = 0, difference = 0;  // in units of the largest entry, whose square may overflow
+  for (std::int64_t i = 0; i < m * n; ++i) largest = std::max(largest, std::abs(double(a[b][i])));
+  const double unit = largest > 0 ? 1 / largest : 1;
+  std::vector<double> row(static_cast<std::size_t>(n));
+  for (std::int64_t r = 0; r < m; ++r) {
+    for (std::int64_t c = 0; c < n; ++c) row[static_cast<std::size_t>(c)] = -double(a[b][r * n + c]) * unit;
+    for (const double x : row) size += x * x;
+    for (std::int64_t i = 0; i < values; ++i) {
+      const double factor = double(u[r * columns + i]) * (double(s[i]) * unit);
+      for (std::int64_t c = 0; c < n; ++c) row[static_cast<std::size_t>(c)] += factor * double(vt[i * n + c]);
+    }
+    for (const double x : row) difference += x * x;
+  }
+  return std::sqrt(difference) / (size > 0 ? std::sqrt(size) * double(std::max(m, n)) * epsilon : 1);
+}
+
 /// Every promise about one matrix of the batch.
 template <class T>
 void check_matrix(const batch_of<T>& a, std::int64_t b, const host_svd<T>& got, svd_vectors vectors) {
@@ -155,21 +181,7 @@ void check_matrix(const batch_of<T>& a, std::int64_t b, const host_svd<T>& got, 
   const T* vt = got.vt.data() + b * rows * n;
   EXPECT_LT(orthogonality(u, m, columns, columns, 1), bound) << "u, matrix " << b;
   EXPECT_LT(orthogonality(vt, n, rows, 1, n), bound) << "vt, matrix " << b;
-  double largest = 0, size = 0, difference = 0;  // in units of the largest entry, whose square may overflow
-  for (std::int64_t i = 0; i < m * n; ++i) largest = std::max(largest, std::abs(double(a[b][i])));
-  const double unit = largest > 0 ? 1 / largest : 1;
-  std::vector<double> row(static_cast<std::size_t>(n));
-  for (std::int64_t r = 0; r < m; ++r) {
-    for (std::int64_t c = 0; c < n; ++c) row[static_cast<std::size_t>(c)] = -double(a[b][r * n + c]) * unit;
-    for (const double x : row) size += x * x;
-    for (std::int64_t i = 0; i < values; ++i) {
-      const double factor = double(u[r * columns + i]) * (double(s[i]) * unit);
-      for (std::int64_t c = 0; c < n; ++c) row[static_cast<std::size_t>(c)] += factor * double(vt[i * n + c]);
-    }
-    for (const double x : row) difference += x * x;
-  }
-  const double residual = std::sqrt(difference) / (size > 0 ? std::sqrt(size) * double(std::max(m, n)) * epsilon : 1);
-  EXPECT_LT(residual, bound) << "reconstruction, matrix " << b;
+  EXPECT_LT(reconstruction(a, b, got, vectors), bound) << "matrix " << b;
 }
 
 template <class T>

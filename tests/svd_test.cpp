@@ -77,27 +77,37 @@ TEST_P(svd_test, values_that_are_the_same_or_nearly) {
   });
 }
 
-TEST_P(svd_test, jacobi_with_many_work_items_a_matrix) {  // as on a GPU
+/// Jacobi rotations by `shape.group` work-items a matrix, as on a GPU.
+template <class T>
+void check_jacobi_shape(sycl::queue& queue, const batch_of<T>& a, detail::jacobi_shape shape, svd_vectors vectors) {
+  SCOPED_TRACE(testing::Message() << shape.group << " work-items, " << a.m << " x " << a.n << ", vectors "
+                                  << int(vectors));
+  const std::int64_t columns = vectors == svd_vectors::full ? a.m : a.n;
+  tensor<T> s(queue, {a.batch, a.n}), u(queue, {a.batch, a.m, columns}), vt(queue, {a.batch, a.n, a.n});
+  tensor<std::int32_t> status(queue, {a.batch});
+  const tensor<T> input(queue, {a.batch, a.m, a.n}, a.numbers);
+  const detail::svd_problem<T> problem{input.template as<3>(),
+                                       s.template as<2>(),
+                                       u.template as<3>(),
+                                       transposed(vt.template as<3>()),
+                                       status.as<1>(),
+                                       {},
+                                       columns,
+                                       0};
+  tensor<std::byte> scratch(queue, {detail::jacobi_path<T>::scratch_bytes(queue, problem, shape)});
+  detail::jacobi_path<T>::run(queue, problem, shape, scratch.data(), {}).wait_and_throw();
+  const host_svd<T> got{s.to_host(), u.to_host(), vt.to_host(), status.to_host(), {}};
+  for (std::int64_t b = 0; b < a.batch; ++b) check_matrix(a, b, got, vectors);
+}
+
+TEST_P(svd_test, jacobi_with_many_work_items_a_matrix) {  // 256 is what a GPU gets
   for_types([&]<class T>(T) {
-    for (const detail::jacobi_shape shape : {detail::jacobi_shape{false, 1}, {false, 32}, {false, 48}}) {
-      for (const batch_of<T>& a : {difficult_batch<T>(20, 17), random_batch<T>(3, 150, 64)}) {
-        SCOPED_TRACE(testing::Message() << shape.group << " work-items, " << a.m << " x " << a.n);
-        tensor<T> s(queue_, {a.batch, a.n}), u(queue_, {a.batch, a.m, a.n}), vt(queue_, {a.batch, a.n, a.n});
-        tensor<std::int32_t> status(queue_, {a.batch});
-        const tensor<T> input(queue_, {a.batch, a.m, a.n}, a.numbers);
-        const detail::svd_problem<T> problem{input.template as<3>(),
-                                             s.template as<2>(),
-                                             u.template as<3>(),
-                                             transposed(vt.template as<3>()),
-                                             status.as<1>(),
-                                             {},
-                                             a.n,
-                                             0};
-        tensor<std::byte> scratch(queue_, {detail::jacobi_path<T>::scratch_bytes(queue_, problem, shape)});
-        detail::jacobi_path<T>::run(queue_, problem, shape, scratch.data(), {}).wait_and_throw();
-        const host_svd<T> got{s.to_host(), u.to_host(), vt.to_host(), status.to_host(), {}};
-        for (std::int64_t b = 0; b < a.batch; ++b) check_matrix(a, b, got, svd_vectors::thin);
+    for (const std::int64_t items : {1, 32, 48, 256}) {
+      const detail::jacobi_shape shape{false, items};
+      for (const svd_vectors vectors : {svd_vectors::thin, svd_vectors::full}) {
+        check_jacobi_shape(queue_, difficult_batch<T>(20, 17), shape, vectors);
       }
+      check_jacobi_shape(queue_, random_batch<T>(3, 150, 64), shape, svd_vectors::thin);
     }
   });
 }

@@ -19,8 +19,9 @@
 ///   That is down to 1e-14 (float) or 1e-139 (double) of the largest; columns shorter than that count as zero.
 /// - `lapack`: oneMKL's gesdd on the host, one matrix a thread; only where the library has oneMKL and the device is a
 ///   CPU.
-/// - `automatic`: `bidiagonal` on CPUs (`lapack` where that is faster: a few matrices, or very large ones), `jacobi`
-///   elsewhere.
+/// - `automatic`: on CPUs `bidiagonal`, or, for batches too small for its lanes, `lapack` where it is there and
+/// `jacobi`
+///   where it is not; `lapack` also for very large matrices. `jacobi` elsewhere.
 ///
 /// The same matrix gives the same bits wherever in a batch it stands, and from run to run; a different size of the
 /// batch may select another algorithm.
@@ -42,14 +43,16 @@ enum class svd_algorithm { automatic, bidiagonal, jacobi, lapack };
 struct svd_options {
   svd_vectors vectors = svd_vectors::thin;
   svd_algorithm algorithm = svd_algorithm::automatic;
-  std::int64_t max_sweeps = 0;  ///< 0: enough for every matrix that was ever seen
+  std::int64_t max_sweeps = 0;  ///< 0: enough for every matrix that was ever seen; `lapack` has its own limit
 };
 
 /// What became of one matrix of a batch.
 enum svd_status : std::int32_t {
   svd_converged = 0,
-  svd_not_converged = 1,  ///< within max_sweeps; the vectors are orthonormal, the values are approximate
-  svd_not_finite = 2      ///< a held NaN or infinity; s, u and vt of this matrix are NaN
+  /// Within max_sweeps. The values are approximate. `bidiagonal`: u and vt are orthonormal. `jacobi`: a = u diag(s) vt,
+  /// with vt orthonormal (u, if m < n) and the other not. `lapack`: what gesdd leaves, of which nothing is promised.
+  svd_not_converged = 1,
+  svd_not_finite = 2  ///< a held NaN or infinity; s, u and vt of this matrix are NaN
 };
 
 /// Bytes of device memory that `svd` needs for a (batch, m, n) with these options.
