@@ -61,7 +61,7 @@ factors<T> run(sycl::queue& queue, const detail::qr_choices& choices, const shap
 }
 
 /// Worst scaled residuals of matrix `index`: reconstruction (column by column, so that bad scaling hides nothing) and
-/// orthogonality; infinity if r is not upper triangular.
+/// orthogonality; infinity if r is not upper triangular, or something is NaN.
 template <class T>
 std::pair<double, double> residuals(const shape& s, const std::vector<T>& a, const factors<T>& f, std::int64_t index) {
   const std::int64_t m = s.rows, n = s.columns, k = s.steps();
@@ -82,7 +82,7 @@ std::pair<double, double> residuals(const shape& s, const std::vector<T>& a, con
     const double residual = norm > 0          ? static_cast<double>(std::sqrt(difference / norm))
                             : difference == 0 ? 0
                                               : INFINITY;
-    if (!(residual <= worst)) worst = residual;
+    worst = std::isnan(residual) ? INFINITY : std::max(worst, residual);
     for (std::int64_t l = j + 1; l < k; ++l) {
       if (r[l * n + j] != 0) worst = INFINITY;
     }
@@ -96,6 +96,17 @@ std::pair<double, double> residuals(const shape& s, const std::vector<T>& a, con
   }
   const double depth = static_cast<double>(std::max<std::int64_t>(k, 1)) * eps;
   return {worst / depth, std::sqrt(orthogonality) / depth};
+}
+
+TEST(qr_residuals, nan_in_one_column_is_not_forgotten) {
+  const shape s{1, 2, 2};
+  const std::vector<float> identity{1, 0, 0, 1};
+  for (std::size_t i = 0; i < 4; ++i) {
+    std::vector<float> r = identity;
+    r[i] = NAN;
+    EXPECT_FALSE(residuals<float>(s, identity, {identity, r}, 0).first < bound) << i;
+  }
+  EXPECT_LT(residuals<float>(s, identity, {identity, identity}, 0).first, bound);
 }
 
 template <class T>
