@@ -19,16 +19,17 @@ struct svd_command {
   bool values_only = false, full = false;
 };
 
-/// Says which matrices failed, if any did: the file is written all the same, with their status.
-void report_failures(const std::vector<std::int32_t>& status) {
+/// Says which matrices failed, if any did: the file is written all the same, with their status and rank.
+void report_failures(const std::vector<std::int32_t>& status, const std::vector<std::int64_t>& rank) {
   std::vector<std::int64_t> failed;
   for (std::size_t i = 0; i < status.size(); ++i) {
-    if (status[i] != svd_converged) failed.push_back(static_cast<std::int64_t>(i));
+    if (status[i] != svd_converged || rank[i] < 0) failed.push_back(static_cast<std::int64_t>(i));
   }
   if (failed.empty()) return;
-  throw computation_error(fmt::format("{} of {} matrices held NaN or infinity or did not converge: {} (see status)",
-                                      failed.size(), status.size(), fmt::join(failed, ", ")),
-                          failed);
+  throw computation_error(
+      fmt::format("{} of {} matrices hold NaN or infinity, overflow, or did not converge: {} (see rank and status)",
+                  failed.size(), status.size(), fmt::join(failed, ", ")),
+      failed);
 }
 
 template <class T>
@@ -66,7 +67,7 @@ void decompose(const svd_command& command, const safetensors_file& file, const s
   entries.push_back(make_entry("rank", shape({batch}), rank_host));
   entries.push_back(make_entry("status", shape({batch}), status_host));
   write_safetensors(command.output, entries);
-  report_failures(status_host);
+  report_failures(status_host, rank_host);
 }
 
 void run(const svd_command& command) {
@@ -95,9 +96,10 @@ void add_svd(CLI::App& app) {
   svd->add_flag("--full", command->full, "Square u and vt instead of the thin ones")->excludes(values_only);
   svd->add_option("--device", command->device, "An index, cpu, gpu, gpu:1 or a part of the name");
   svd->footer(
-      "status is 0 for a matrix that converged, 1 if it did not, 2 if it held NaN or infinity; if any is not 0 the "
-      "file\n"
-      "is written and the exit code is 1.\n\n"
+      "status is 0 for a matrix that converged, 1 if it did not, 2 if it held NaN or infinity; rank is -1 if the "
+      "largest\n"
+      "singular value is not finite. If any status is not 0, or any rank is -1, the file is written and the exit code\n"
+      "is 1.\n\n"
       "Examples:\n"
       "  nullscope svd --input weights.safetensors --tensor layer.0.weight --output factors.safetensors\n"
       "  nullscope svd --input batch.safetensors --output values.safetensors --values-only");
