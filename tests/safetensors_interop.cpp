@@ -1,5 +1,5 @@
 /// Copies a safetensors file for safetensors_interop.py, and adds what the reader converts: "float/<name>" for floating
-/// point, "int64/<name>" for integers.
+/// point, "int64/<name>" for integers, nothing for the types that are only listed.
 ///   safetensors_interop <from> <to>
 #include <deque>
 #include <exception>
@@ -17,7 +17,7 @@ int main(int argument_count, char** arguments) try {
     if (entry.type <= element_type::bf16) {
       floats.push_back(file.read<float>(entry));
       entries.push_back(make_entry("float/" + entry.name, entry.shape, floats.back()));
-    } else {
+    } else if (entry.type <= element_type::boolean) {
       integers.push_back(file.read<std::int64_t>(entry));
       entries.push_back(make_entry("int64/" + entry.name, entry.shape, integers.back()));
     }

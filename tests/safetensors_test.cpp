@@ -48,12 +48,45 @@ TEST(safetensors_file, corpus_of_the_fuzzer_opens_or_is_a_file_error) {
 
 // What a good file says.
 
+/// The types of the format that nothing converts, and their bits: the bytes of eight elements.
+const std::vector<std::pair<std::string, std::size_t>> raw_types{
+    {"U64", 64},        {"U32", 32},    {"U16", 16},    {"I16", 16},    {"I8", 8},
+    {"C64", 64},        {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
+    {"F8_E5M2FNUZ", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4}};
+
 TEST(element_type, has_the_names_and_sizes_of_the_format) {
-  const std::vector<std::pair<std::string, std::size_t>> expected{{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2},
-                                                                  {"I64", 8}, {"I32", 4}, {"U8", 1},  {"BOOL", 1}};
+  std::vector<std::pair<std::string, std::int64_t>> expected{{"F64", 64}, {"F32", 32}, {"F16", 16}, {"BF16", 16},
+                                                             {"I64", 64}, {"I32", 32}, {"U8", 8},   {"BOOL", 8}};
+  expected.insert(expected.end(), raw_types.begin(), raw_types.end());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     EXPECT_EQ(to_string(static_cast<element_type>(i)), expected[i].first);
-    EXPECT_EQ(size_of(static_cast<element_type>(i)), expected[i].second);
+    EXPECT_EQ(bits_of(static_cast<element_type>(i)), expected[i].second);
+  }
+}
+
+TEST(safetensors_file, lists_types_that_it_does_not_convert_beside_tensors_that_it_reads) {
+  for (const auto& [type, size] : raw_types) {
+    const std::string bytes = of_members(member("before", "F32", "[1]", "[0,4]") + "," +
+                                             member("x", type, "[2,4]", fmt::format("[4,{}]", 4 + size)) + "," +
+                                             member("none", type, "[3,0]", fmt::format("[{0},{0}]", 4 + size)) + "," +
+                                             member("after", "I32", "[1]", fmt::format("[{},{}]", 4 + size, 8 + size)),
+                                         bytes_of_numbers(std::vector<float>{1.5f}) + std::string(size, 'x') +
+                                             bytes_of_numbers(std::vector<std::int32_t>{-7}));
+    const safetensors_file file(bytes_of(bytes), "f");
+    EXPECT_EQ(file.names(), (std::vector<std::string>{"before", "x", "none", "after"}));
+    const safetensors_entry& x = file.at("x", {2, any_extent});
+    EXPECT_EQ(to_string(x.type), type);
+    EXPECT_EQ(x.shape, (std::vector<std::int64_t>{2, 4}));
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(x.bytes.data()), x.bytes.size()), std::string(size, 'x'));
+    EXPECT_EQ(file.at("none").bytes.size(), 0u);
+    EXPECT_EQ(file.read<float>("before"), std::vector<float>{1.5f});
+    EXPECT_EQ(file.read<std::int32_t>("after"), std::vector<std::int32_t>{-7});
+    for (const char* name : {"x", "none"}) {
+      EXPECT_EQ(message_of<file_error>([&] { file.read<float>(name); }),
+                fmt::format("f: tensor \"{}\" is {}, which does not convert to F32", name, type));
+      EXPECT_EQ(message_of<file_error>([&] { file.read<std::uint8_t>(name); }),
+                fmt::format("f: tensor \"{}\" is {}, which does not convert to U8", name, type));
+    }
   }
 }
 

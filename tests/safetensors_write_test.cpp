@@ -23,6 +23,11 @@ struct all_types {
   std::vector<std::int32_t> i32{-7, 7};
   std::vector<std::uint8_t> u8{1, 2, 255};
   bool boolean[2] = {true, false};
+  std::vector<std::uint8_t> bytes{0x12, 0xff, 0x80, 0, 1, 2, 3, 4, 5, 6, 7, 8};  // of types that nothing converts
+
+  safetensors_entry raw(std::string name, element_type type, std::vector<std::int64_t> shape, std::size_t count) const {
+    return {std::move(name), type, std::move(shape), std::as_bytes(std::span(bytes)).first(count)};
+  }
 
   std::vector<safetensors_entry> entries() const {
     return {make_entry("u8", {3}, u8),
@@ -33,7 +38,13 @@ struct all_types {
             make_entry("f32", {3}, f32),
             make_entry("none", {0, 4}, std::span<const float>()),
             make_entry("f64", {2}, f64),
-            make_entry("i64", {1, 1, 1}, i64)};
+            make_entry("i64", {1, 1, 1}, i64),
+            raw("f4", element_type::f4, {3, 2}, 3),
+            raw("f6", element_type::f6_e3m2, {4}, 3),
+            raw("f8", element_type::f8_e4m3, {5}, 5),
+            raw("i16", element_type::i16, {1, 2}, 4),
+            raw("u32", element_type::u32, {3}, 12),
+            raw("c64", element_type::c64, {}, 8)};
   }
 };
 
@@ -79,7 +90,8 @@ TEST(write_safetensors, aligns_the_data_and_pads_the_header_with_spaces) {
     write_safetensors(folder / "f", entries);
     const safetensors_file file(folder / "f");
     for (const safetensors_entry& entry : file.entries()) {
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(entry.bytes.data()) % size_of(entry.type), 0u) << entry.name;
+      const std::int64_t alignment = std::max<std::int64_t>(bits_of(entry.type) / 8, 1);
+      EXPECT_EQ(reinterpret_cast<std::intptr_t>(entry.bytes.data()) % alignment, 0) << entry.name;
     }
     const std::string bytes = contents(folder / "f");
     EXPECT_EQ(static_cast<unsigned char>(bytes[0]) % 8, 0);
@@ -109,6 +121,7 @@ TEST(write_safetensors, refuses_entries_that_make_no_file) {
       {{make_entry("x", {-3}, x)}, {}, "tensor \"x\" is F32 [-3], which does not fit"},
       {{make_entry("x", {-1, -3}, x)}, {}, "tensor \"x\" is F32 [-1, -3], which does not fit"},
       {{make_entry("x", {1LL << 62, 8}, x)}, {}, "which does not fit its 12 bytes"},
+      {{{"x", element_type::f4, {3}, std::as_bytes(std::span(x)).first(2)}}, {}, "is F4 [3], which does not fit its 2"},
       {{make_entry("x", {3}, x), make_entry("x", {3}, x)}, {}, "tensor \"x\" is given twice"},
       {{make_entry("__metadata__", {3}, x)}, {}, "tensor \"__metadata__\" has a name that the format reserves"},
       {{make_entry("\xff", {3}, x)}, {}, "is not UTF-8"},

@@ -46,9 +46,11 @@ bfloat16 nearest_bfloat16(double number) {
   return bfloat16(std::bit_cast<float>(bits));
 }
 
-template <class Stored, class Convert>
-void for_each_stored(std::span<const std::byte> bytes, Convert convert) {
-  for (std::size_t i = 0; i < bytes.size() / sizeof(Stored); ++i) {
+/// Calls convert(i, stored) for every element, with room for it in `numbers`.
+template <class Stored, class T, class Convert>
+void for_each_stored(std::span<const std::byte> bytes, std::vector<T>& numbers, Convert convert) {
+  numbers.resize(bytes.size() / sizeof(Stored));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
     Stored stored;  // the data may be at any address
     std::memcpy(&stored, bytes.data() + i * sizeof(Stored), sizeof(Stored));
     convert(i, stored);
@@ -68,10 +70,10 @@ bool read_floating_point(const safetensors_entry& entry, std::vector<T>& numbers
     }
   };
   switch (entry.type) {
-    case element_type::f64: for_each_stored<double>(entry.bytes, convert); return true;
-    case element_type::f32: for_each_stored<float>(entry.bytes, convert); return true;
-    case element_type::f16: for_each_stored<half_bits>(entry.bytes, convert); return true;
-    case element_type::bf16: for_each_stored<bfloat16>(entry.bytes, convert); return true;
+    case element_type::f64: for_each_stored<double>(entry.bytes, numbers, convert); return true;
+    case element_type::f32: for_each_stored<float>(entry.bytes, numbers, convert); return true;
+    case element_type::f16: for_each_stored<half_bits>(entry.bytes, numbers, convert); return true;
+    case element_type::bf16: for_each_stored<bfloat16>(entry.bytes, numbers, convert); return true;
     default: return false;
   }
 }
@@ -88,10 +90,10 @@ bool read_integers(const std::string& file, const safetensors_entry& entry, std:
   };
   const auto convert_boolean = [&](std::size_t i, std::uint8_t stored) { numbers[i] = stored != 0 ? 1 : 0; };
   switch (entry.type) {
-    case element_type::i64: for_each_stored<std::int64_t>(entry.bytes, convert); return true;
-    case element_type::i32: for_each_stored<std::int32_t>(entry.bytes, convert); return true;
-    case element_type::u8: for_each_stored<std::uint8_t>(entry.bytes, convert); return true;
-    case element_type::boolean: for_each_stored<std::uint8_t>(entry.bytes, convert_boolean); return true;
+    case element_type::i64: for_each_stored<std::int64_t>(entry.bytes, numbers, convert); return true;
+    case element_type::i32: for_each_stored<std::int32_t>(entry.bytes, numbers, convert); return true;
+    case element_type::u8: for_each_stored<std::uint8_t>(entry.bytes, numbers, convert); return true;
+    case element_type::boolean: for_each_stored<std::uint8_t>(entry.bytes, numbers, convert_boolean); return true;
     default: return false;
   }
 }
@@ -177,8 +179,9 @@ const safetensors_entry& safetensors_file::at(std::string_view name,
 
 template <class T>
 std::vector<T> safetensors_file::read(const safetensors_entry& entry) const {
-  std::vector<T> numbers(entry.bytes.size() / size_of(entry.type));
+  std::vector<T> numbers;
   if (entry.type == element_type_of<T>()) {
+    numbers.resize(entry.bytes.size() / sizeof(T));
     if (!numbers.empty()) std::memcpy(numbers.data(), entry.bytes.data(), entry.bytes.size());
     return numbers;
   }

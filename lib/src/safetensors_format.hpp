@@ -37,7 +37,7 @@ struct safetensors_layout {
 safetensors_layout make_safetensors_layout(const std::vector<safetensors_entry>& entries,
                                            const safetensors_metadata& metadata);
 
-/// Bytes of a tensor, or nothing if they do not fit 63 bits or an extent is negative.
+/// Bytes of a tensor, or nothing if they do not fit 63 bits, an extent is negative, or the last byte is not full.
 std::optional<std::int64_t> byte_count(const std::vector<std::int64_t>& shape, element_type type);
 
 /// A name as messages show it: quoted, on one line, not longer than a line.

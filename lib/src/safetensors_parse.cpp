@@ -17,15 +17,19 @@ namespace {
 
 struct type_description {
   std::string_view name;
-  std::size_t size;
+  std::int64_t bits;
 };
 
-constexpr std::array<type_description, 8> types{
-    {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4}, {"U8", 1}, {"BOOL", 1}}};
+constexpr std::array<type_description, 22> types{
+    {{"F64", 64},        {"F32", 32},    {"F16", 16},    {"BF16", 16},   {"I64", 64},    {"I32", 32},
+     {"U8", 8},          {"BOOL", 8},    {"U64", 64},    {"U32", 32},    {"U16", 16},    {"I16", 16},
+     {"I8", 8},          {"C64", 64},    {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
+     {"F8_E5M2FNUZ", 8}, {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"F4", 4}}};
+static_assert(types.size() == static_cast<std::size_t>(element_type::f4) + 1);
 
 }  // namespace
 
-std::size_t size_of(element_type type) { return types[static_cast<std::size_t>(type)].size; }
+std::int64_t bits_of(element_type type) { return types[static_cast<std::size_t>(type)].bits; }
 std::string_view to_string(element_type type) { return types[static_cast<std::size_t>(type)].name; }
 
 namespace detail {
@@ -34,16 +38,23 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 
 std::optional<std::int64_t> byte_count(const std::vector<std::int64_t>& shape, element_type type) {
   bool is_empty = false;
-  std::int64_t bytes = static_cast<std::int64_t>(size_of(type));
+  std::int64_t elements = 1;
   for (const std::int64_t extent : shape) {
     if (extent < 0) return std::nullopt;
     if (extent == 0) {
       is_empty = true;
-    } else if (__builtin_mul_overflow(bytes, extent, &bytes)) {
+    } else if (__builtin_mul_overflow(elements, extent, &elements)) {
       return std::nullopt;
     }
   }
-  return is_empty ? 0 : bytes;
+  // Eight elements at a time, as the number of bits may not fit where that of bytes does.
+  const std::int64_t bits = bits_of(type), bits_left = elements % 8 * bits;
+  std::int64_t bytes = 0;
+  if (__builtin_mul_overflow(elements / 8, bits, &bytes) || __builtin_add_overflow(bytes, bits_left / 8, &bytes)) {
+    return std::nullopt;
+  }
+  if (is_empty) return 0;
+  return bits_left % 8 == 0 ? std::optional(bytes) : std::nullopt;
 }
 
 std::string in_quotes(std::string_view name) {
@@ -188,7 +199,11 @@ class header_reader {
       fail_tensor(fmt::format("ends at {}, but the file holds {} bytes of data: is it truncated?", end, data_.size()));
     }
     const std::optional<std::int64_t> bytes = byte_count(*shape_, *type_);
-    if (!bytes) fail_tensor(fmt::format("has the shape {}, too large for 64-bit sizes", *shape_));
+    if (!bytes) {
+      fail_tensor(
+          fmt::format("has the shape {}, too large for 64-bit sizes or, at {} bits an element, not of whole bytes",
+                      *shape_, bits_of(*type_)));
+    }
     if (*bytes != end - begin) {
       fail_tensor(fmt::format("has {} bytes, but {} {} needs {}", end - begin, to_string(*type_), *shape_, *bytes));
     }

@@ -56,7 +56,7 @@ safetensors_layout make_safetensors_layout(const std::vector<safetensors_entry>&
   safetensors_layout layout;
   for (const safetensors_entry& entry : entries) layout.order.push_back(&entry);
   std::ranges::stable_sort(layout.order, std::ranges::greater{},
-                           [](const safetensors_entry* entry) { return size_of(entry->type); });
+                           [](const safetensors_entry* entry) { return bits_of(entry->type); });
   std::vector<std::size_t> begins(entries.size());
   std::size_t end = 0;
   for (const safetensors_entry* entry : layout.order) {

@@ -20,7 +20,8 @@ void require(bool holds) {
 template <class T>
 void read_all(const safetensors_file& file, const safetensors_entry& entry) {
   try {
-    require(file.read<T>(entry).size() == entry.bytes.size() / size_of(entry.type));
+    require(std::ssize(file.read<T>(entry)) * bits_of(entry.type) == std::ssize(entry.bytes) * 8);
+    require(entry.type <= element_type::boolean);
   } catch (const file_error&) {
   }
 }
@@ -32,7 +33,7 @@ void rewrite(const safetensors_file& file) {
   std::memcpy(bytes.data(), layout.head.data(), bytes.size());
   require(bytes.size() % 8 == 0);
   for (const safetensors_entry* entry : layout.order) {
-    require(bytes.size() % size_of(entry->type) == 0);
+    require(std::ssize(bytes) % std::max<std::int64_t>(bits_of(entry->type) / 8, 1) == 0);
     bytes.insert(bytes.end(), entry->bytes.begin(), entry->bytes.end());
   }
   const safetensors_file again(bytes, "again");

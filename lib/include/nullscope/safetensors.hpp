@@ -28,12 +28,37 @@ namespace nullscope {
 template <class T>
 class tensor;
 
-enum class element_type { f64, f32, f16, bf16, i64, i32, u8, boolean };
+/// The types of the format. Those up to `boolean` are converted when they are read; tensors of the others are listed
+/// with their bytes.
+enum class element_type {
+  f64,
+  f32,
+  f16,
+  bf16,
+  i64,
+  i32,
+  u8,
+  boolean,
+  u64,
+  u32,
+  u16,
+  i16,
+  i8,
+  c64,
+  f8_e4m3,
+  f8_e5m2,
+  f8_e8m0,
+  f8_e4m3fnuz,
+  f8_e5m2fnuz,
+  f6_e2m3,
+  f6_e3m2,
+  f4
+};
 
-/// Bytes of one element.
-std::size_t size_of(element_type type);
+/// Bits of one element; elements of f4, f6_e2m3 and f6_e3m2 share bytes.
+std::int64_t bits_of(element_type type);
 
-/// The name that the format uses: "F64", "F32", "F16", "BF16", "I64", "I32", "U8", "BOOL".
+/// The name that the format uses: "F64", "BF16", "BOOL", "F8_E4M3" and so on.
 std::string_view to_string(element_type type);
 
 /// The element type that is stored as T; there is no C++ type for f16.
@@ -86,8 +111,8 @@ using safetensors_metadata = std::map<std::string, std::string>;
 /// tensor.
 class safetensors_file {
  public:
-  /// Throws file_error if the file cannot be opened or is malformed in any way: the tensors must lie within the file
-  /// and cover it without a hole or an overlap, and no name may occur twice.
+  /// Throws file_error if the file cannot be opened or is malformed in any way: the tensors must be of types that the
+  /// format knows, lie within the file and cover it without a hole or an overlap, and no name may occur twice.
   explicit safetensors_file(const std::filesystem::path& path);
 
   /// A file that is in memory already; the caller keeps `bytes`. `name` stands for the path in messages.
@@ -107,8 +132,8 @@ class safetensors_file {
   const safetensors_entry& at(std::string_view name, const std::vector<std::int64_t>& expected_shape) const;
 
   /// The numbers of an entry of this file. T is double, float or bfloat16 for F64, F32, F16 and BF16 (rounded to
-  /// nearest), or int64_t, int32_t or uint8_t for I64, I32, U8 and BOOL. Throws file_error on another type, or if an
-  /// integer does not fit.
+  /// nearest), or int64_t, int32_t or uint8_t for I64, I32, U8 and BOOL. Throws file_error on another type, such as
+  /// F8_E4M3 or I8, whose `bytes` the caller may take as they are, or if an integer does not fit.
   template <class T>
   std::vector<T> read(const safetensors_entry& entry) const;
   template <class T>
