@@ -147,6 +147,7 @@ TEST_P(gemm_joint_matrix_test, multiplies_with_any_plan) {
       for (const std::int64_t steps : {1, 3, 50}) {
         for (const std::int64_t items : {1, 8}) {
           const gemm_joint_matrix_plan plan{usual.tile, rows, columns, steps, items};
+          if (detail::gemm_joint_matrix_local_bytes(plan) > properties(GetParam()).usable_local_bytes()) continue;
           check_dense(plan, s);
           check_dense(plan, s, 2, 0.5f);
         }
@@ -292,6 +293,7 @@ TEST_P(gemm_joint_matrix_test, waits_for_its_dependencies) {
 
 TEST(gemm_joint_matrix_tile_test, follows_what_the_device_reports) {
   device_properties device{};
+  device.local_memory_bytes = 64 << 10;
   EXPECT_FALSE(detail::gemm_joint_matrix_serves(device));
   const auto tile = [&](std::vector<std::int64_t> sub_groups, std::vector<matrix_tile> tiles) {
     device.sub_group_sizes = std::move(sub_groups);
@@ -308,6 +310,58 @@ TEST(gemm_joint_matrix_tile_test, follows_what_the_device_reports) {
   EXPECT_EQ(tile({4}, {{0, 0, 0, 16, 16, 32}}), std::nullopt);  // no kernel for such sub-groups
   EXPECT_EQ(tile({16}, {{4, 4, 4, 0, 0, 0}}), std::nullopt);    // no kernel for such tiles
 }
+
+#ifdef SYCL_EXT_ONEAPI_MATRIX
+
+/// A device with AMX, or a GPU with both tiles of XMX.
+device_properties with_tiles(device_kind kind, std::int64_t local_memory_bytes) {
+  device_properties device{};
+  device.kind = kind;
+  device.compute_units = 1;
+  device.local_memory_bytes = local_memory_bytes;
+  device.sub_group_sizes = {8, 16};
+  device.bf16_tiles = kind == device_kind::cpu ? std::vector<matrix_tile>{{0, 0, 0, 16, 16, 32}}
+                                               : std::vector<matrix_tile>{{0, 16, 16, 8, 0, 0}, {0, 8, 16, 8, 0, 0}};
+  return device;
+}
+
+/// What the kernel has there: 2 x 2 tiles for each pair of panels, and a tile of zeros.
+std::int64_t local_bytes(const gemm_joint_matrix_plan& plan, std::int64_t tile_elements) {
+  return (4 * plan.block_rows * plan.block_columns + 1) * tile_elements * 4;
+}
+
+TEST(gemm_joint_matrix_plan_test, has_blocks_that_fit_the_local_memory) {
+  const gemm_joint_matrix_plan roomy =
+      detail::plan_gemm_joint_matrix(with_tiles(device_kind::cpu, 256 << 10), 1, 4096, 4096, 1024);
+  EXPECT_EQ(local_bytes(roomy, 16 * 16), 129 << 10);
+  for (const std::int64_t kibibytes : {6, 16, 32, 48, 64, 100, 129, 130, 256}) {
+    const device_properties device = with_tiles(device_kind::cpu, kibibytes << 10);
+    for (const sizes& s :
+         std::vector<sizes>{{1, 4096, 4096, 1024}, {64, 512, 512, 64}, {1, 16, 4096, 32}, {1, 4096, 1, 1}}) {
+      const gemm_joint_matrix_plan plan = detail::plan_gemm_joint_matrix(device, s.batch, s.m, s.n, s.k);
+      EXPECT_EQ(detail::gemm_joint_matrix_local_bytes(plan), local_bytes(plan, 16 * 16));
+      EXPECT_LE(local_bytes(plan, 16 * 16), device.usable_local_bytes()) << kibibytes << " KiB, " << text(s);
+      EXPECT_GE(plan.block_rows, 1);
+      EXPECT_GE(plan.block_columns, 1);
+    }
+  }
+}
+
+TEST(gemm_joint_matrix_plan_test, a_device_without_room_for_one_pair_of_panels_is_not_served) {
+  const std::int64_t alignment = 64;  // bytes that a launch may lose to it
+  const std::int64_t xmx_bytes = 5 * 8 * 16 * 4, amx_bytes = 5 * 16 * 16 * 4;
+  using detail::gemm_joint_matrix_tile;
+  EXPECT_EQ(gemm_joint_matrix_tile(with_tiles(device_kind::cpu, amx_bytes + alignment)),
+            joint_matrix_tile::m16_n16_k32);
+  EXPECT_EQ(gemm_joint_matrix_tile(with_tiles(device_kind::gpu, xmx_bytes + alignment)), joint_matrix_tile::m8_n16_k16);
+  EXPECT_EQ(gemm_joint_matrix_tile(with_tiles(device_kind::gpu, xmx_bytes)), joint_matrix_tile::m8_n8_k16);
+  EXPECT_FALSE(detail::gemm_joint_matrix_serves(with_tiles(device_kind::gpu, 1024)));
+  device_properties only_large = with_tiles(device_kind::cpu, amx_bytes);
+  only_large.bf16_tiles = {{16, 16, 32, 0, 0, 0}};
+  EXPECT_FALSE(detail::gemm_joint_matrix_serves(only_large));
+}
+
+#endif
 
 }  // namespace
 }  // namespace nullscope::test

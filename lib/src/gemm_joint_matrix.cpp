@@ -31,6 +31,11 @@ const tile_shape& shape_of(joint_matrix_tile tile) {
   return *std::find_if(std::begin(known_tiles), std::end(known_tiles), [&](const auto& t) { return t.tile == tile; });
 }
 
+/// A tile of zeros, and 2 x 2 tiles for each pair of panels.
+std::int64_t local_bytes(const tile_shape& tile, std::int64_t panel_pairs) {
+  return (4 * panel_pairs + 1) * tile.m * tile.n * static_cast<std::int64_t>(sizeof(float));
+}
+
 /// The engine multiplies tiles of this shape: exactly, or as one of all the sizes up to its largest.
 [[maybe_unused]] bool fits(const tile_shape& wanted, const matrix_tile& offered) {
   const auto is_size = [](std::int64_t size, std::int64_t exact, std::int64_t most) {
@@ -91,8 +96,8 @@ sycl::event run(sycl::queue& queue, const gemm_joint_matrix_plan& plan, float al
   const auto groups = [](std::int64_t count) { return static_cast<std::size_t>(count); };
   const sycl::range<3> range{groups(c.extent[0]), groups(ceil_div(packed_a.panels, plan.block_rows)),
                              groups(ceil_div(packed_b.panels, plan.block_columns) * SubGroup)};
-  const std::size_t local_bytes = groups(4 * plan.block_rows * plan.block_columns + 1) * M * N * sizeof(float);
-  return launch(queue, sycl::nd_range<3>{range, {1, 1, SubGroup}}, local_bytes, product, {is_packed});
+  return launch(queue, sycl::nd_range<3>{range, {1, 1, SubGroup}}, groups(gemm_joint_matrix_local_bytes(plan)), product,
+                {is_packed});
 }
 
 #endif
@@ -104,6 +109,7 @@ std::optional<joint_matrix_tile> gemm_joint_matrix_tile([[maybe_unused]] const d
   for (const tile_shape& wanted : known_tiles) {
     const auto& sizes = device.sub_group_sizes;
     if (std::find(sizes.begin(), sizes.end(), wanted.sub_group) == sizes.end()) continue;
+    if (local_bytes(wanted, 1) > device.usable_local_bytes()) continue;
     const auto& offered = device.bf16_tiles;
     if (std::any_of(offered.begin(), offered.end(), [&](const matrix_tile& t) { return fits(wanted, t); })) {
       return wanted.tile;
@@ -111,6 +117,10 @@ std::optional<joint_matrix_tile> gemm_joint_matrix_tile([[maybe_unused]] const d
   }
 #endif
   return std::nullopt;
+}
+
+std::int64_t gemm_joint_matrix_local_bytes(const gemm_joint_matrix_plan& plan) {
+  return local_bytes(shape_of(plan.tile), plan.block_rows * plan.block_columns);
 }
 
 gemm_joint_matrix_plan plan_gemm_joint_matrix(const device_properties& device, std::int64_t batch, std::int64_t m,
@@ -139,7 +149,11 @@ gemm_joint_matrix_plan plan_gemm_joint_matrix(const device_properties& device, s
   const auto groups = [&] {
     return batch * ceil_div(row_panels, plan.block_rows) * ceil_div(column_panels, plan.block_columns);
   };
-  while (plan.block_rows * plan.block_columns > 1 && groups() < groups_per_unit * device.compute_units) {
+  const auto is_too_large = [&] {
+    return groups() < groups_per_unit * device.compute_units ||
+           gemm_joint_matrix_local_bytes(plan) > device.usable_local_bytes();
+  };
+  while (plan.block_rows * plan.block_columns > 1 && is_too_large()) {
     std::int64_t& larger = plan.block_rows >= plan.block_columns ? plan.block_rows : plan.block_columns;
     larger = ceil_div(larger, 2);
   }

@@ -32,14 +32,18 @@ struct gemm_joint_matrix_plan {
   std::int64_t pack_items;                 ///< work-items of a work-group that packs; 1: with vectors
 };
 
-/// The tile that suits the device best; nothing if it has none that fits, or if this build has no joint_matrix.
+/// The tile that suits the device best; nothing if it has none that fits, too little local memory for one pair of
+/// panels, or if this build has no joint_matrix.
 std::optional<joint_matrix_tile> gemm_joint_matrix_tile(const device_properties& device);
 
 inline bool gemm_joint_matrix_serves(const device_properties& device) {
   return gemm_joint_matrix_tile(device).has_value();
 }
 
-/// The plan for c (batch, m, n) += a (batch, m, k) b; the device must be served.
+/// The local memory that a work-group of the product needs.
+std::int64_t gemm_joint_matrix_local_bytes(const gemm_joint_matrix_plan& plan);
+
+/// The plan for c (batch, m, n) += a (batch, m, k) b, which fits the local memory; the device must be served.
 gemm_joint_matrix_plan plan_gemm_joint_matrix(const device_properties& device, std::int64_t batch, std::int64_t m,
                                               std::int64_t n, std::int64_t k);
 
@@ -51,7 +55,8 @@ std::int64_t gemm_joint_matrix_scratchpad_size(const device_properties& device, 
                                                const view<const bfloat16, 3>& b);
 
 /// c = alpha a b + beta c, any strides; beta = 0 does not read c. Takes validated operands of one batch extent with
-/// alpha != 0, k > 0 and c not empty, a device that is served, and a scratchpad of the size above.
+/// alpha != 0, k > 0 and c not empty, a device that is served, a plan that fits its local memory, and a scratchpad of
+/// the size above.
 sycl::event gemm_joint_matrix(sycl::queue& queue, const gemm_joint_matrix_plan& plan, float alpha,
                               view<const bfloat16, 3> a, view<const bfloat16, 3> b, float beta, view<float, 3> c,
                               std::span<std::byte> scratchpad, const std::vector<sycl::event>& dependencies);
