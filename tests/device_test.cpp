@@ -50,5 +50,28 @@ TEST(properties, are_plausible_and_asked_once) {
   }
 }
 
+#ifdef SYCL_EXT_ONEAPI_MATRIX
+
+/// Whatever the vendor: the aspect of matrix engines is one of Intel's.
+TEST(properties, have_the_bf16_tiles_that_the_runtime_lists) {
+  namespace ext = sycl::ext::oneapi::experimental;
+  using ext::matrix::matrix_type;
+  for (const sycl::device& device : devices()) {
+    std::vector<std::size_t> expected, found;
+    for (const auto& c : device.get_info<ext::info::device::matrix_combinations>()) {
+      if (c.atype != matrix_type::bf16 || c.btype != matrix_type::bf16 || c.dtype != matrix_type::fp32) continue;
+      expected.insert(expected.end(), {c.msize, c.nsize, c.ksize, c.max_msize, c.max_nsize, c.max_ksize});
+    }
+    for (const matrix_tile& t : properties(device).bf16_tiles) {
+      for (const std::int64_t size : {t.m, t.n, t.k, t.max_m, t.max_n, t.max_k}) {
+        found.push_back(static_cast<std::size_t>(size));
+      }
+    }
+    EXPECT_EQ(found, expected) << properties(device).name;
+  }
+}
+
+#endif
+
 }  // namespace
 }  // namespace nullscope::test

@@ -40,8 +40,14 @@ std::vector<matrix_tile> bf16_tiles([[maybe_unused]] const sycl::device& device)
 #ifdef SYCL_EXT_ONEAPI_MATRIX
   namespace ext = sycl::ext::oneapi::experimental;
   using ext::matrix::matrix_type;
-  if (!device.has(sycl::aspect::ext_intel_matrix)) return tiles;
-  for (const auto& c : device.get_info<ext::info::device::matrix_combinations>()) {
+  // The aspect ext_intel_matrix is not asked: tensor cores and matrix cores do not have it, though they are listed.
+  std::vector<ext::matrix::combination> combinations;
+  try {
+    combinations = device.get_info<ext::info::device::matrix_combinations>();
+  } catch (const sycl::exception&) {  // from an older runtime, for an architecture that it does not know
+    return tiles;
+  }
+  for (const ext::matrix::combination& c : combinations) {
     if (c.atype != matrix_type::bf16 || c.btype != matrix_type::bf16 || c.dtype != matrix_type::fp32) continue;
     const auto signed_size = [](std::size_t n) { return static_cast<std::int64_t>(n); };
     tiles.push_back({signed_size(c.msize), signed_size(c.nsize), signed_size(c.ksize), signed_size(c.max_msize),
