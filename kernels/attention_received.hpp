@@ -90,7 +90,9 @@ struct attention_received {
 #pragma unroll
       for (int p = 0; p < Shape::packs; ++p) {
         const std::int64_t limit = seen - key - p * Shape::pack_distance;
-        const lanes weight = exp(fma(lanes(scale), score[i][p], lanes(-offset)));
+        // Rounding can make a score larger than its log_sum_exp; a weight is never larger than one.
+        const lanes exponent = min(lanes(T(0)), fma(lanes(scale), score[i][p], lanes(-offset)));
+        const lanes weight = exp_of_nonpositive(exponent);
         part[p] += limit >= Shape::width ? weight : first_lanes_of(weight, limit);
       }
     }

@@ -26,6 +26,7 @@ struct effective_summary {
   view<const T, 4> p_sums, u_sums, row_squares;
   view<T, 2> p_columns;  // (heads, k): 1^T P
   view<T, 2> summary;    // (heads, 4): correlation, norms of A, A_perp, A_par; null: not asked for
+  view<const std::int64_t, 1> rank;  // (heads)
   std::int64_t queries, visible_queries, keys;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
@@ -55,8 +56,9 @@ struct effective_summary {
     summary(head, 0) = static_cast<T>(correlation > 1 ? Sum(1) : correlation);
     summary(head, 1) = static_cast<T>(sycl::sqrt(raw));
     summary(head, 2) = static_cast<T>(sycl::sqrt(squares));
+    // Below zero by rounding alone; where the null space is {0}, that is all there is.
     const Sum rest = raw - squares;
-    summary(head, 3) = static_cast<T>(sycl::sqrt(rest < 0 ? Sum(0) : rest));  // below zero by rounding alone
+    summary(head, 3) = static_cast<T>(sycl::sqrt(rest < 0 || rank(head) == keys ? Sum(0) : rest));
   }
 
  private:

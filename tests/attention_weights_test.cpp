@@ -205,6 +205,28 @@ TEST_P(attention_weights_test, rows_sum_to_one_with_what_attention_gave) {
   }
 }
 
+/// Of scores of 1e6 to 1e7 the rounding of log_sum_exp is a number of any size as an exponent.
+TEST_P(attention_weights_test, no_weight_exceeds_one_however_large_scores_are) {
+  constexpr std::int64_t queries = 60, keys = 1, d = 12;
+  std::vector<float> large = random_numbers<float>(queries * d, 1);
+  for (float& x : large) x *= 1e7f;
+  const tensor<float> q(queue_, {1, 1, queries, d}, large);
+  const tensor<float> k(queue_, {1, 1, keys, d}, random_numbers<float>(keys * d, 2));
+  tensor<float> out(queue_, {1, 1, queries, d}), log_sum_exp(queue_, {1, 1, queries}),
+      weights(queue_, {1, 1, queries, keys}), received(queue_, {1, 1, keys});
+  tensor<std::byte> scratchpad(
+      queue_, {std::max(attention_scratchpad_size<float>(queue_, k.as<4>(), k.as<4>()),
+                        attention_received_scratchpad_size<float>(queue_, q.as<4>(), k.as<4>()))});
+  attention<float, float>(queue_, q.as<4>(), k.as<4>(), k.as<4>(), out.as<4>(), {log_sum_exp.as<3>(), {}},
+                          scratchpad.span());
+  attention_weights<float>(queue_, q.as<4>(), k.as<4>(), log_sum_exp.as<3>(), weights.as<4>(), 0, 0);
+  attention_received<float, float>(queue_, q.as<4>(), k.as<4>(), log_sum_exp.as<3>(), received.as<3>(),
+                                   scratchpad.span())
+      .wait_and_throw();
+  for (const float weight : weights.to_host()) ASSERT_LE(weight, 1);
+  for (const float sum : received.to_host()) ASSERT_LE(sum, static_cast<float>(queries));
+}
+
 TEST_P(attention_weights_test, received_agrees_with_f64) {
   for (const std::int64_t s : {1, 2, 13, 33, 100, 257}) check_received<float, float>({1, 2, s, s, 17});
   check_received<float, float>({2, 3, 40, 300, 64});

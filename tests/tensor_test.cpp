@@ -1,5 +1,6 @@
 #include <nullscope/tensor.hpp>
 
+#include "batches.hpp"
 #include "support.hpp"
 
 namespace nullscope::test {
@@ -61,6 +62,21 @@ TEST_P(tensor_test, refuses_shapes_that_cannot_be) {
               tensor<float>(queue_, {3}, std::vector<float>{1, 2});
             }),
             "tensor: shape [3] does not hold 2 elements of host memory");
+}
+
+TEST_P(tensor_test, an_error_waits_for_kernels_that_use_tensors_of_its_scope) {
+  sycl::event slow;
+  try {
+    tensor<float> numbers(queue_, {1 << 26});
+    const detail::wait_on_error guard(queue_);
+    for (int i = 0; i < 8; ++i) {
+      slow = queue_.fill(numbers.data(), static_cast<float>(i), static_cast<std::size_t>(numbers.size()));
+    }
+    throw invalid_argument("after the launch");
+  } catch (const invalid_argument&) {
+    EXPECT_EQ(slow.get_info<sycl::info::event::command_execution_status>(),
+              sycl::info::event_command_status::complete);
+  }
 }
 
 TEST_P(tensor_test, names_the_device_and_the_bytes_when_memory_runs_out) {

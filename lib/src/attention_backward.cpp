@@ -146,6 +146,7 @@ sycl::event run(sycl::queue& queue, const attention_record<In, T>& forward, cons
   const extents e = extents_of(forward.q, forward.k, forward.v);
   detail::scratchpad_parts parts(scratchpad);
   const scratch_arrays<T, Shape> arrays(e, parts);
+  const std::int64_t panels = panels_of_block<T, Shape>(queue);  // may throw: before anything is launched
   std::vector<sycl::event> ready{
       detail::pack_narrow<Shape>(queue, transposed(forward.q), arrays.q_columns, dependencies),
       detail::pack_narrow<Shape>(queue, transposed(d_out), arrays.d_out_columns, dependencies),
@@ -156,7 +157,6 @@ sycl::event run(sycl::queue& queue, const attention_record<In, T>& forward, cons
       detail::pack_wide<Shape>(queue, forward.k, arrays.k_rows, dependencies),
       multiply_rows<T>(queue, forward.out, d_out, arrays.products, dependencies)};
 
-  const std::int64_t panels = panels_of_block<T, Shape>(queue);
   const std::int64_t blocks = std::min(detail::ceil_div(e.queries, panels * Shape::rows),
                                        detail::ceil_div(e.keys, std::int64_t{Shape::key_block}));
   const std::int64_t chunks = chunks_for(queue, e.matrices, blocks);

@@ -1,10 +1,11 @@
-/// What the functions on tensors share: matrices as a batch, and which of a batch failed.
+/// What the functions on tensors share: matrices as a batch, which of a batch failed, and errors between launches.
 #pragma once
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cstdint>
+#include <exception>
 #include <nullscope/errors.hpp>
 #include <nullscope/svd.hpp>
 #include <nullscope/tensor.hpp>
@@ -12,6 +13,25 @@
 #include <vector>
 
 namespace nullscope::detail {
+
+/// Where an error leaves the scope of tensors, waits for the kernels that were launched before it and still use their
+/// memory. Declared after the tensors.
+class wait_on_error {
+ public:
+  explicit wait_on_error(sycl::queue& queue) : queue_(queue) {}
+  ~wait_on_error() {
+    if (std::uncaught_exceptions() == before_) return;
+    try {
+      queue_.wait();
+    } catch (const sycl::exception&) {  // the first error counts
+    }
+  }
+  wait_on_error(const wait_on_error&) = delete;
+
+ private:
+  sycl::queue& queue_;
+  int before_ = std::uncaught_exceptions();
+};
 
 /// (batch, rows, columns), or (rows, columns) as a batch of one.
 template <class T>

@@ -147,6 +147,7 @@ sycl::event summarise(sycl::queue& queue, const attention_heads<T>& heads, const
                                                          memory.square_sums,
                                                          memory.p_columns,
                                                          summary,
+                                                         results.rank,
                                                          queries,
                                                          causal ? std::min(queries, keys) : queries,
                                                          keys};

@@ -124,6 +124,7 @@ effective_attention_tensors<T> effective_attention(sycl::queue& queue, const ten
   tensor<std::int32_t> status(queue, {batch, heads});
   tensor<effective_attention_summary<T>> summary(queue, {batch, heads});
   tensor<std::byte> scratchpad(queue, {scratchpad_bytes});
+  const detail::wait_on_error guard(queue);
 
   for (std::int64_t b = 0; b < batch; ++b) {
     const attention_heads<T> sequence = sequence_of(b);

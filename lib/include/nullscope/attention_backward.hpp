@@ -10,7 +10,8 @@
 /// With A = softmax(scale q k^T) and D = row sums of d_out * out:  d_v = A^T d_out,  G = A * (d_out v^T - D),
 /// d_q = scale G k,  d_k = scale G^T q.
 ///
-/// q, k, v, out, log_sum_exp and the options are those of `attention`. Any strides. Masked keys get and give nothing.
+/// q, k, v, out, log_sum_exp and the options are those of `attention`. Any strides. Masked keys get and give nothing;
+/// with `causal`, NaN or infinity in a token also spreads to the gradients of some tokens that do not see it.
 /// Ten operations a pair of tokens and column, and O((queries + keys) (dk + dv)) memory a head in the scratchpad.
 /// Deterministic: sums are taken in an order that depends on shapes and device alone. Weights come from log_sum_exp, so
 /// for scores of size x they are right to about x eps.
