@@ -33,9 +33,13 @@ double largest_error(const std::vector<T>& got, const std::vector<double>& expec
   for (std::size_t i = 0; i < got.size(); ++i) {
     const double unit = std::max<double>(std::abs(expected[i]), std::numeric_limits<T>::min()) *
                         static_cast<double>(std::numeric_limits<T>::epsilon());
-    largest = std::max(largest, std::abs(static_cast<double>(got[i]) - expected[i]) / unit);
+    largest = worse(largest, std::abs(static_cast<double>(got[i]) - expected[i]) / unit);
   }
   return largest;
+}
+
+TEST(largest_error, is_within_no_bound_if_a_result_is_not_a_number) {
+  EXPECT_FALSE(largest_error<float>({1, not_a_number, 1}, {1, 1, 1}) < 10);
 }
 
 class elementwise_test : public device_test {

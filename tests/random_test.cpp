@@ -49,9 +49,14 @@ double worst_error_in_ulp(T (*function)(T), double (*exact)(double), const std::
   for (const T x : points) {
     const double expected = exact(static_cast<double>(x));
     const double ulp = std::abs(expected) * static_cast<double>(std::numeric_limits<T>::epsilon());
-    worst = std::max(worst, std::abs(static_cast<double>(function(x)) - expected) / ulp);
+    worst = worse(worst, std::abs(static_cast<double>(function(x)) - expected) / ulp);
   }
   return worst;
+}
+
+TEST(worst_error_in_ulp, is_within_no_bound_if_a_result_is_not_a_number) {
+  const auto wrong_at_two = +[](float x) { return x == 2 ? std::numeric_limits<float>::quiet_NaN() : std::sqrt(x); };
+  EXPECT_FALSE(worst_error_in_ulp<float>(wrong_at_two, std::sqrt, {1, 2, 3}) < 10);
 }
 
 TEST(portable_functions, are_accurate_to_a_few_units_in_the_last_place) {

@@ -38,6 +38,9 @@ std::vector<T> random_numbers(std::int64_t count, std::uint64_t seed) {
   return numbers;
 }
 
+/// The larger one of two errors. NaN is the largest: std::max(error, NaN) would be `error`, and a wrong result pass.
+inline double worse(double a, double b) { return a > b || std::isnan(a) ? a : b; }
+
 /// |got - expected|_F / (|expected|_F * depth * eps): of order 1 for a backward stable algorithm that adds `depth`
 /// terms. NaN or infinity in `got` gives infinity, so that a comparison with a bound fails.
 template <class T>
