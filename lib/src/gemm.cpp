@@ -149,6 +149,7 @@ tensor<product_of<T>> matrix_product(sycl::queue& queue, const tensor<T>& a, con
   if constexpr (std::is_same_v<T, bfloat16>) {
     scratchpad = tensor<std::byte>(queue, {gemm_scratchpad_size(queue, a_batch, b_batch, call.c, options)});
   }
+  const detail::wait_on_error guard(queue);
   run(queue, call, scratchpad.span(), {}, options).wait_and_throw();
   return c;
 }

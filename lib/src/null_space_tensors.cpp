@@ -15,6 +15,7 @@ range_result<T> collect(sycl::queue& queue, std::int64_t batch, std::int64_t tok
   result.s = tensor<T>(queue, {batch, columns});
   tensor<std::int64_t> rank(queue, {batch}), rank_with_ones(queue, {batch});
   tensor<std::int32_t> status(queue, {batch});
+  const detail::wait_on_error guard(queue);
   const view<T, 3> basis = result.basis.template as<3>();
   sycl::event cleared;
   if (!basis.empty()) cleared = queue.fill(basis.data, T(0), static_cast<std::size_t>(basis.size()));

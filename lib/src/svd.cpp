@@ -190,6 +190,7 @@ svd_result<T> svd(sycl::queue& queue, const tensor<T>& a, const svd_options& opt
                        tensor<T>(queue, {batch, columns.vt, n}), tensor<std::int32_t>(queue, {batch}),
                        tensor<std::int32_t>(queue, {batch})};
   tensor<std::byte> scratchpad(queue, {svd_scratchpad_size<T>(queue, batch, m, n, options)});
+  const detail::wait_on_error guard(queue);
   svd<T>(queue, matrices, result.s.template as<2>(), result.u.template as<3>(), result.vt.template as<3>(),
          result.status.template as<1>(), result.sweeps.template as<1>(), scratchpad.span(), options)
       .wait_and_throw();

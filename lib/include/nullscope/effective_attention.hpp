@@ -57,7 +57,8 @@ struct effective_attention_options {
 /// variance that rounding leaves: in float, weights that differ by half a percent or less.
 ///
 /// |A_par|^2 is the difference of the other two squares, so null_norm is right to some sqrt(eps) |A|; it is 0 where the
-/// null space is {0}. A head with NaN or infinity in v or h gets NaN, but for raw_norm, which is of q and k alone.
+/// null space is {0}. A head whose rank is not known (NaN or infinity in v or h, singular values that overflow) gets NaN,
+/// but for raw_norm, which is of q and k alone.
 template <class T>
 struct effective_attention_summary {
   T pearson;                              ///< of A and A_perp
