@@ -97,6 +97,9 @@ double scaled_residual(std::span<const T> got, std::span<const double> expected,
   return difference == 0 ? 0 : std::sqrt(difference / norm) / (depth * eps);
 }
 
+/// The larger one of two errors. NaN is the largest: std::max(error, NaN) would be `error`, and a wrong result pass.
+inline double worse(double a, double b) { return a > b || std::isnan(a) ? a : b; }
+
 /// Runs `part(begin, end)` on every hardware thread, over disjoint parts of [0, count): for the plain C++ loops.
 void parallel_for(std::int64_t count, const std::function<void(std::int64_t begin, std::int64_t end)>& part);
 

@@ -11,6 +11,8 @@
 #include <peak_fma.hpp>
 #include <peak_matrix.hpp>
 
+#include "harness.hpp"
+
 namespace nullscope::bench {
 namespace {
 
@@ -21,7 +23,7 @@ constexpr int line_floats = 16;  // a cache line, which a copy writes whole
 template <class T>
 double largest_error(const std::vector<T>& got, double expected) {
   double largest = 0;
-  for (const T x : got) largest = std::max(largest, std::abs(static_cast<double>(x) / expected - 1));
+  for (const T x : got) largest = worse(largest, std::abs(static_cast<double>(x) / expected - 1));
   return largest;
 }
 

@@ -32,7 +32,7 @@ struct svd_data {
         s(queue, {batch, values()}, sycl::usm::alloc::shared),
         u(queue, {batch, m, has_vectors() ? values() : 0}, sycl::usm::alloc::shared),
         vt(queue, {batch, has_vectors() ? values() : 0, n}, sycl::usm::alloc::shared),
-        status(queue, {batch}),
+        status(queue, {batch}, sycl::usm::alloc::shared),
         sweeps(queue, {batch}),
         scratchpad(queue, {svd_scratchpad_size<T>(queue, batch, m, n, options)}) {}
 
@@ -57,42 +57,46 @@ struct svd_data {
       std::vector<T> work(static_cast<std::size_t>(size));
       for (std::int64_t b = begin; b < end; ++b) {
         std::copy_n(a.data() + b * m * n, m * n, copy.data());
-        gesdd(b, copy.data(), work.data(), static_cast<lapack_int>(work.size()), integers.data());
+        const lapack_int info =
+            gesdd(b, copy.data(), work.data(), static_cast<lapack_int>(work.size()), integers.data());
+        status.data()[b] = info == 0 ? svd_converged : svd_not_converged;
       }
       mkl_set_num_threads_local(threads);
     });
   }
 
-  void gesdd(std::int64_t b, T* matrix, T* work, lapack_int size, lapack_int* integers) {
+  /// LAPACK's info: 0 if it converged.
+  lapack_int gesdd(std::int64_t b, T* matrix, T* work, lapack_int size, lapack_int* integers) {
     const char job = has_vectors() ? 'S' : 'N';
     T* const values_out = s.data() + b * values();
     T* const rows = has_vectors() ? vt.data() + b * values() * n : nullptr;
     T* const columns = has_vectors() ? u.data() + b * m * values() : nullptr;
     if constexpr (std::is_same_v<T, float>) {
-      LAPACKE_sgesdd_work(LAPACK_COL_MAJOR, job, n, m, matrix, n, values_out, rows, n, columns, values(), work, size,
-                          integers);
+      return LAPACKE_sgesdd_work(LAPACK_COL_MAJOR, job, n, m, matrix, n, values_out, rows, n, columns, values(), work,
+                                 size, integers);
     } else {
-      LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, job, n, m, matrix, n, values_out, rows, n, columns, values(), work, size,
-                          integers);
+      return LAPACKE_dgesdd_work(LAPACK_COL_MAJOR, job, n, m, matrix, n, values_out, rows, n, columns, values(), work,
+                                 size, integers);
     }
   }
 #endif
 
   void clear() {
     for (tensor<T>* x : {&s, &u, &vt}) std::fill_n(x->data(), x->size(), T(777));
+    std::fill_n(status.data(), status.size(), -1);
   }
 
-  /// Residuals of some matrices of the batch, the worst of them.
+  /// All must have converged; residuals of some matrices of the batch, the worst of them.
   void verify(bench::report& report) {
     constexpr double eps = std::numeric_limits<T>::epsilon();
     double reconstruction = 0, u_orthogonality = 0, v_orthogonality = 0, value_error = 0;
     for (std::int64_t b = 0; b < batch; b += std::max<std::int64_t>(1, batch / 4)) {
-      value_error = std::max(value_error, error_of_values(b));
+      value_error = bench::worse(value_error, error_of_values(b));
       if (!has_vectors()) continue;
       const T* left = u.data() + b * m * values();
       const T* right = vt.data() + b * values() * n;
-      u_orthogonality = std::max(u_orthogonality, orthogonality(left, m, values(), 1));
-      v_orthogonality = std::max(v_orthogonality, orthogonality(right, n, 1, n));
+      u_orthogonality = bench::worse(u_orthogonality, orthogonality(left, m, values(), 1));
+      v_orthogonality = bench::worse(v_orthogonality, orthogonality(right, n, 1, n));
       double difference = 0, size = 0;
       for (std::int64_t r = 0; r < m; ++r) {
         for (std::int64_t c = 0; c < n; ++c) {
@@ -105,8 +109,10 @@ struct svd_data {
           size += element * element;
         }
       }
-      reconstruction = std::max(reconstruction, std::sqrt(difference / size) / (double(std::max(m, n)) * eps));
+      reconstruction = bench::worse(reconstruction, std::sqrt(difference / size) / (double(std::max(m, n)) * eps));
     }
+    const std::int64_t converged = std::count(status.data(), status.data() + batch, svd_converged);
+    report.residual("failed", static_cast<double>(batch - converged), 0);
     report.residual("values", value_error, 10);
     if (!has_vectors()) return;
     report.residual("reconstruction", reconstruction, 10);
@@ -137,7 +143,7 @@ struct svd_data {
     std::vector<double> copy(matrix, matrix + m * n), expected(static_cast<std::size_t>(values()));
     LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'N', n, m, copy.data(), n, expected.data(), nullptr, 1, nullptr, 1);
     for (std::int64_t i = 0; i < values(); ++i) {
-      difference = std::max(difference, std::abs(got[i] - expected[static_cast<std::size_t>(i)]));
+      difference = bench::worse(difference, std::abs(got[i] - expected[static_cast<std::size_t>(i)]));
     }
     largest = expected[0];
 #else

@@ -24,11 +24,19 @@ void set_to_two(numbers& d) { std::fill(d.x.begin(), d.x.end(), 2.0f); }
 
 void set_to_one(numbers& d) { std::fill(d.x.begin(), d.x.end(), 1.0f); }
 
+void set_to_nan(numbers& d) { std::fill(d.x.begin(), d.x.end(), NAN); }
+
 void nothing(numbers&) {}
 
 void verify(numbers& d, report& report) {
   report.residual("residual", d.x[0] == 2 ? 0 : 100, 10);
   report.column("alive", alive);
+}
+
+void verify_all(numbers& d, report& report) {
+  double error = 0;
+  for (const float x : d.x) error = worse(error, std::abs(static_cast<double>(x) - 2));
+  report.residual("error", error, 0);
 }
 
 auto& add(suite& suite, const std::string& operation, std::int64_t size) {
@@ -51,6 +59,7 @@ int main(int argc, char** argv) {
     }
     add(suite, "wrong", 64).path("sycl", nothing).path("loop", twice).restore(set_to_one);
     add(suite, "lazy", 64).path("loop", set_to_two).path("sycl", nothing).clear(set_to_one);
+    add(suite, "nan", 64).path("sycl", set_to_nan).path("loop", set_to_two).verify(verify_all);
     suite
         .add({.operation = "broken", .type = "f32", .flops = 1},
              [](sycl::queue&) -> numbers { throw std::runtime_error("no data today"); })

@@ -79,6 +79,13 @@ TEST(bench, a_wrong_result_is_an_error_and_the_other_paths_are_timed) {
   }
 }
 
+TEST(bench, a_result_that_is_not_a_number_is_an_error) {
+  const command_result result = run_program("--benchmark_repetitions=1 --benchmark_filter=nan");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("nan/f32/sycl/n:64: wrong result: error nan exceeds 0"), std::string::npos) << result.out;
+  EXPECT_EQ(count(result.out, "FAILED"), 1) << result.out;
+}
+
 TEST(bench, an_exception_is_an_error_of_its_benchmark_alone) {
   const command_result result =
       run_program("--benchmark_repetitions=1 --benchmark_filter='broken|throws|right/f32/loop/n:64'");
@@ -124,10 +131,10 @@ TEST(bench, results_that_are_lost_are_exit_code_1) {
 TEST(bench, lists_names_that_the_filter_leaves) {
   const command_result all = run_program("--benchmark_list_tests");
   EXPECT_EQ(all.exit_code, 0);
-  EXPECT_EQ(count(all.out, "\n"), 12) << all.out;
+  EXPECT_EQ(count(all.out, "\n"), 14) << all.out;
   EXPECT_EQ(run_program("--benchmark_list_tests --benchmark_filter='wrong/f32/(sycl|loop)/n:64$'").out,
             "wrong/f32/sycl/n:64\nwrong/f32/loop/n:64\n");
-  EXPECT_EQ(run_program("--benchmark_list_tests --benchmark_filter='-right|lazy|throws|broken|loop'").out,
+  EXPECT_EQ(run_program("--benchmark_list_tests --benchmark_filter='-right|lazy|nan|throws|broken|loop'").out,
             "wrong/f32/sycl/n:64\n");
 }
 
