@@ -1,8 +1,10 @@
 /// Effective attention with its correlation: factors and sums, without the S x S matrices, beside the dense way by
 /// oneMKL: QR of v, A by product, softmax and product, A_perp stored, and the correlation of all its entries.
+#include <algorithm>
 #include <nullscope/effective_attention.hpp>
 #include <nullscope/gemm.hpp>
 #include <nullscope/rows.hpp>
+#include <nullscope/svd.hpp>
 #include <nullscope/tensor.hpp>
 
 #include "harness.hpp"
@@ -62,19 +64,20 @@ void run_factors(effective_data& d, bool with_received) {
 struct moments {
   double x = 0, y = 0, xx = 0, yy = 0, xy = 0;
 
+  void add(double a, double b) {
+    x += a;
+    y += b;
+    xx += a * a;
+    yy += b * b;
+    xy += a * b;
+  }
+
   double correlation(double n) const { return (xy - x * y / n) / std::sqrt((xx - x * x / n) * (yy - y * y / n)); }
 };
 
 moments add_up(const float* x, const float* y, std::int64_t count) {
   moments sum;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double a = static_cast<double>(x[i]), b = static_cast<double>(y[i]);
-    sum.x += a;
-    sum.y += b;
-    sum.xx += a * a;
-    sum.yy += b * b;
-    sum.xy += a * b;
-  }
+  for (std::int64_t i = 0; i < count; ++i) sum.add(static_cast<double>(x[i]), static_cast<double>(y[i]));
   return sum;
 }
 
@@ -110,50 +113,117 @@ void run_dense(effective_data& d) {
 }
 #endif
 
-/// The correlation of the last head from its dense matrices, row by row in double.
-void verify(effective_data& d, report& found) {
-  const std::vector<float> q = d.q.to_host(), k = d.k.to_host();
-  const std::vector<float> u = d.u.to_host();
-  const std::int64_t first = (d.count - 1) * d.tokens * width;
-  moments sum;
-  std::vector<double> row(static_cast<std::size_t>(d.tokens)), along(width);
-  const std::int64_t step = std::max<std::int64_t>(1, d.tokens / 256);  // a sample of the rows
-  std::int64_t entries = 0;
-  for (std::int64_t i = 0; i < d.tokens; i += step) {
-    double total = 0;
-    for (std::int64_t j = 0; j < d.tokens; ++j) {
-      double score = 0;
-      for (std::int64_t c = 0; c < width; ++c) {
-        score += 0.125 * static_cast<double>(q[static_cast<std::size_t>(first + i * width + c)]) *
-                 static_cast<double>(k[static_cast<std::size_t>(first + j * width + c)]);
-      }
-      total += row[static_cast<std::size_t>(j)] = std::exp(score);
+/// The last head of x (heads, rows, columns), in double.
+std::vector<double> last_head(const tensor<float>& x) {
+  const std::vector<float> all = x.to_host();
+  return std::vector<double>(all.end() - x.size() / x.shape()[0], all.end());
+}
+
+/// U^T x (64, 64), for u and x (tokens, 64).
+std::vector<double> coefficients(const std::vector<double>& u, const std::vector<double>& x) {
+  std::vector<double> sum(static_cast<std::size_t>(width * width), 0.0);
+  for (std::size_t i = 0; i < u.size(); i += width) {
+    for (std::size_t a = 0; a < width; ++a) {
+      for (std::size_t b = 0; b < width; ++b) sum[a * width + b] += u[i + a] * x[i + b];
     }
-    std::fill(along.begin(), along.end(), 0.0);
-    for (std::int64_t j = 0; j < d.tokens; ++j) {
-      for (std::int64_t c = 0; c < width; ++c) {
-        along[static_cast<std::size_t>(c)] += row[static_cast<std::size_t>(j)] / total *
-                                              static_cast<double>(u[static_cast<std::size_t>(first + j * width + c)]);
-      }
-    }
-    for (std::int64_t j = 0; j < d.tokens; ++j) {
-      double part = 0;
-      for (std::int64_t c = 0; c < width; ++c) {
-        part += along[static_cast<std::size_t>(c)] *
-                static_cast<double>(u[static_cast<std::size_t>(first + j * width + c)]);
-      }
-      const double weight = row[static_cast<std::size_t>(j)] / total;
-      sum.x += weight;
-      sum.y += part;
-      sum.xx += weight * weight;
-      sum.yy += part * part;
-      sum.xy += weight * part;
-    }
-    entries += d.tokens;
   }
-  const double expected = sum.correlation(static_cast<double>(entries));
+  return sum;
+}
+
+/// U is orthonormal, and its range is that of v: an h of full rank leaves T = v h the range of v.
+void verify_basis(const std::vector<double>& u, const std::vector<double>& v, report& found) {
+  constexpr double unit = width * static_cast<double>(std::numeric_limits<float>::epsilon());
+  std::vector<double> gram = coefficients(u, u);
+  double gram_error = 0, missed = 0, norm = 0;
+  for (std::size_t a = 0; a < width; ++a) gram[a * width + a] -= 1;
+  for (const double x : gram) gram_error += x * x;
+  const std::vector<double> along = coefficients(u, v);
+  for (std::size_t i = 0; i < v.size(); i += width) {
+    for (std::size_t b = 0; b < width; ++b) {
+      double rest = v[i + b];
+      for (std::size_t a = 0; a < width; ++a) rest -= u[i + a] * along[a * width + b];
+      missed += rest * rest;
+      norm += v[i + b] * v[i + b];
+    }
+  }
+  found.residual("orthogonality", std::sqrt(gram_error) / unit, 10);
+  found.residual("missed", std::sqrt(missed / norm) / unit, 10);
+}
+
+/// What only the factors have: ranks and status of all heads; of the last one the singular values, whose squares add up
+/// to |T|_F^2 = <v^T v, h h^T>.
+void verify_ranks(effective_data& d, const std::vector<double>& v, report& found) {
+  const std::vector<std::int64_t> ranks = d.rank.to_host();
+  const std::vector<std::int32_t> status = d.status.to_host();
+  found.residual("wrong ranks", static_cast<double>(d.count - std::count(ranks.begin(), ranks.end(), width)), 0);
+  found.residual("failed", static_cast<double>(d.count - std::count(status.begin(), status.end(), svd_converged)), 0);
+  const std::vector<double> of_v = coefficients(v, v), h = last_head(d.h);
+  double squares = 0, expected = 0;
+  for (const double value : last_head(d.s)) squares += value * value;
+  for (std::size_t a = 0; a < width; ++a) {
+    for (std::size_t b = 0; b < width; ++b) {
+      double of_h = 0;
+      for (std::size_t j = 0; j < model_width; ++j) of_h += h[a * model_width + j] * h[b * model_width + j];
+      expected += of_v[a * width + b] * of_h;
+    }
+  }
+  constexpr double eps = static_cast<double>(std::numeric_limits<float>::epsilon());
+  found.residual("values", std::abs(squares / expected - 1) / (width * eps), 10);
+}
+
+/// The last head in double, row by row from dense A and A U U^T, U being the path's: P, the correlation, and what the
+/// factors give beside. All rows of short sequences, a sample of long ones.
+void verify(effective_data& d, report& found, bool with_received) {
+  const std::vector<double> q = last_head(d.q), k = last_head(d.k), v = last_head(d.v), u = last_head(d.u);
+  const std::vector<double> p = last_head(d.p), log_sum_exp = last_head(d.log_sum_exp);
+  verify_basis(u, v, found);
+  const auto tokens = static_cast<std::size_t>(d.tokens), step = tokens <= 2048 ? 1 : tokens / 256;
+  moments sum;
+  std::vector<double> weights(tokens), received(tokens, 0.0), expected_p, expected_sums;
+  std::vector<float> got_p, got_sums;
+  for (std::size_t i = 0; i < tokens; i += step) {
+    double total = 0;
+    for (std::size_t j = 0; j < tokens; ++j) {
+      double score = 0;
+      for (std::size_t c = 0; c < width; ++c) score += q[i * width + c] * k[j * width + c];
+      total += weights[j] = std::exp(0.125 * score);
+    }
+    std::vector<double> along(width, 0.0);  // row i of A U
+    for (std::size_t j = 0; j < tokens; ++j) {
+      received[j] += weights[j] /= total;
+      for (std::size_t c = 0; c < width; ++c) along[c] += weights[j] * u[j * width + c];
+    }
+    for (std::size_t j = 0; j < tokens; ++j) {
+      double part = 0;
+      for (std::size_t c = 0; c < width; ++c) part += along[c] * u[j * width + c];
+      sum.add(weights[j], part);
+    }
+    expected_p.insert(expected_p.end(), along.begin(), along.end());
+    got_p.insert(got_p.end(), p.begin() + i * width, p.begin() + (i + 1) * width);
+    expected_sums.push_back(std::log(total));
+    got_sums.push_back(static_cast<float>(log_sum_exp[i]));
+  }
+  found.residual("p", scaled_residual<float>(got_p, expected_p, std::sqrt(static_cast<double>(tokens))), 10);
+  const double entries = static_cast<double>(expected_sums.size() * tokens);
+  const double correlation = d.summary.data()[d.count - 1].pearson;
   // The sample of rows has an error of its own, unless it is all rows.
-  found.residual("correlation", std::abs(d.summary.data()[d.count - 1].pearson - expected), step == 1 ? 1e-4 : 2e-2);
+  found.residual("correlation", std::abs(correlation - sum.correlation(entries)), step == 1 ? 1e-4 : 2e-2);
+  if (found.path() != "sycl") return;
+  verify_ranks(d, v, found);
+  found.residual("log_sum_exp", scaled_residual<float>(got_sums, expected_sums, 1), 10);
+  if (!with_received) return;
+  std::vector<double> along(width, 0.0), effective(tokens, 0.0);  // 1^T A U, and that times U^T
+  for (std::size_t j = 0; j < tokens; ++j) {
+    for (std::size_t c = 0; c < width; ++c) along[c] += received[j] * u[j * width + c];
+  }
+  for (std::size_t j = 0; j < tokens; ++j) {
+    for (std::size_t c = 0; c < width; ++c) effective[j] += along[c] * u[j * width + c];
+  }
+  const std::vector<float> got = d.received.to_host();  // (2, heads, S)
+  const std::span<const float> raw_and_effective(got);
+  const auto last_of = [&](std::size_t end) { return raw_and_effective.subspan(end - tokens, tokens); };
+  found.residual("received", scaled_residual<float>(last_of(got.size() / 2), received, 1), 10);
+  found.residual("effective", scaled_residual<float>(last_of(got.size()), effective, 1), 10);
 }
 
 void add_effective(suite& suite, const char* operation, bool with_received, std::int64_t heads, std::int64_t tokens,
@@ -172,11 +242,14 @@ void add_effective(suite& suite, const char* operation, bool with_received, std:
 #endif
   added
       .clear([](effective_data& d) {
-        d.queue.fill(d.p.data(), NAN, static_cast<std::size_t>(d.p.size())).wait();
-        d.queue.fill(d.u.data(), NAN, static_cast<std::size_t>(d.u.size())).wait();
+        for (tensor<float>* x : {&d.p, &d.u, &d.s, &d.log_sum_exp, &d.received}) {
+          d.queue.fill(x->data(), NAN, static_cast<std::size_t>(x->size())).wait();
+        }
+        d.queue.fill(d.rank.data(), std::int64_t{-7}, static_cast<std::size_t>(d.count)).wait();
+        d.queue.fill(d.status.data(), -7, static_cast<std::size_t>(d.count)).wait();
         for (std::int64_t i = 0; i < d.count; ++i) d.summary.data()[i].pearson = NAN;
       })
-      .verify(verify);
+      .verify([=](effective_data& d, report& found) { verify(d, found, with_received); });
 }
 
 }  // namespace
