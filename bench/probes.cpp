@@ -146,13 +146,16 @@ matrix_probe::matrix_probe(const sycl::queue& queue, std::int64_t rounds)
 
 void matrix_probe::call() {
 #ifdef SYCL_EXT_ONEAPI_MATRIX
-  const auto range = groups_of(groups_, shape_->sub_group);
-  if (*shape_ == known_shapes[0]) {
-    launch(queue_, range, 0, kernels::peak_matrix<16, 16, 32, 16>{numbers_.data(), out_.data(), rounds_}).wait();
-  } else if (*shape_ == known_shapes[1]) {
-    launch(queue_, range, 0, kernels::peak_matrix<8, 16, 16, 16>{numbers_.data(), out_.data(), rounds_}).wait();
-  } else {
-    launch(queue_, range, 0, kernels::peak_matrix<8, 8, 16, 8>{numbers_.data(), out_.data(), rounds_}).wait();
+  const auto run = [&]<int M, int N, int K, int SubGroup, bool PackedB>() {
+    using kernel = kernels::peak_matrix<M, N, K, SubGroup, PackedB>;
+    launch(queue_, groups_of(groups_, SubGroup), 0, kernel{numbers_.data(), out_.data(), rounds_}).wait();
+  };
+  switch (shape_ - known_shapes) {  // in their order
+    case 0: return run.template operator()<16, 16, 32, 16, true>();
+    case 1: return run.template operator()<8, 16, 16, 16, true>();
+    case 2: return run.template operator()<8, 8, 16, 8, true>();
+    case 3: return run.template operator()<16, 16, 16, 32, false>();
+    default: return run.template operator()<16, 16, 16, 64, false>();
   }
 #endif
 }

@@ -51,9 +51,10 @@ class matrix_probe {
  private:
   struct tile_shape {
     std::int64_t m, n, k, sub_group;
-    bool operator==(const tile_shape&) const = default;
   };
-  static constexpr tile_shape known_shapes[] = {{16, 16, 32, 16}, {8, 16, 16, 16}, {8, 8, 16, 8}};
+  /// AMX, XMX of two generations, tensor cores, matrix cores.
+  static constexpr tile_shape known_shapes[] = {
+      {16, 16, 32, 16}, {8, 16, 16, 16}, {8, 8, 16, 8}, {16, 16, 16, 32}, {16, 16, 16, 64}};
   static const tile_shape* choose(const sycl::queue& queue);
 
   sycl::queue queue_;

@@ -15,6 +15,7 @@
 #include "attention_shape.hpp"
 #include "attention_tile_products.hpp"
 #include "attention_tiles_memory.hpp"
+#include "joint_matrix_target.hpp"
 
 namespace nullscope::kernels {
 
@@ -66,6 +67,11 @@ struct attention_joint_matrix {
   static std::int64_t local_bytes(std::int64_t dk, std::int64_t dv) { return memory::bytes(dk, dv); }
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
+    if constexpr (target_has_tiles<true>()) run(item, local);
+  }
+
+ private:
+  void run(sycl::nd_item<1> item, std::byte* local) const {
     const sycl::sub_group group = item.get_sub_group();
     const std::int64_t lane = static_cast<std::int64_t>(item.get_local_id(0));
     const std::int64_t matrix = static_cast<std::int64_t>(item.get_group(0)) / query_blocks;
@@ -116,7 +122,6 @@ struct attention_joint_matrix {
     for (int r = 0; r < rows && row0 + r < out.extent[2]; ++r) finish(group, m, matrix, row0 + r, r, lane);
   }
 
- private:
   using products = attention_tile_products<M, N, K>;
   using element = typename products::element;
   static constexpr float infinity = std::numeric_limits<float>::infinity();

@@ -24,8 +24,8 @@ struct effective_summary {
   using number = pack<Sum, 1>;
 
   view<const T, 4> p_sums, u_sums, row_squares;
-  view<T, 2> p_columns;  // (heads, k): 1^T P
-  view<T, 2> summary;    // (heads, 4): correlation, norms of A, A_perp, A_par; null: not asked for
+  view<T, 2> p_columns;              // (heads, k): 1^T P
+  view<T, 2> summary;                // (heads, 4): correlation, norms of A, A_perp, A_par; null: not asked for
   view<const std::int64_t, 1> rank;  // (heads)
   std::int64_t queries, visible_queries, keys;
 

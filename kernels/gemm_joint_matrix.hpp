@@ -15,21 +15,9 @@
 #include <sycl/ext/oneapi/matrix/matrix.hpp>
 
 #include "address_spaces.hpp"
+#include "joint_matrix_target.hpp"
 
 namespace nullscope::kernels {
-
-/// Whether this pass of the compiler can lower the tiles: a single-source build compiles every instantiation for every
-/// target, also for those that never run it.
-template <bool PackedB>
-constexpr bool target_has_tiles() {
-#if defined(__SPIR__) || defined(__SPIRV__)
-  return true;
-#elif defined(__NVPTX__) || defined(__HIP_PLATFORM_AMD_MFMA__)
-  return !PackedB;
-#else
-  return false;
-#endif
-}
 
 /// c = alpha a b + beta c with a and b from pack_tiles. One sub-group a work-group, (batch, row block, column block)
 /// the groups; a block is block_rows x block_columns panels of two tiles. Between blocks of k the sums wait in local

@@ -13,12 +13,14 @@
 #include <sycl/ext/oneapi/matrix/matrix.hpp>
 
 #include "address_spaces.hpp"
+#include "joint_matrix_target.hpp"
 
 namespace nullscope::kernels {
 
 /// Each sub-group adds a (M x K) b (K x N) to four tiles, `rounds` times: 8 * M * N * K * rounds flops. All elements of
-/// a and b are 1/64, so a tile's elements are rounds * K / 4096, exactly. Every work-group is one sub-group.
-template <int M, int N, int K, int SubGroup>
+/// a and b are 1/64, so a tile's elements are rounds * K / 4096, exactly. Every work-group is one sub-group. PackedB: b
+/// lies in pairs of rows, as Intel's engines take it; otherwise row by row.
+template <int M, int N, int K, int SubGroup, bool PackedB>
 struct peak_matrix {
   static constexpr const char* source = "peak_matrix.hpp";
   static constexpr int dimensions = 1;
@@ -29,17 +31,24 @@ struct peak_matrix {
   std::int64_t rounds;
 
   void operator()(sycl::nd_item<1> item, std::byte*) const {
+    if constexpr (target_has_tiles<PackedB>()) multiply(item);
+  }
+
+ private:
+  void multiply(sycl::nd_item<1> item) const {
     namespace matrix = sycl::ext::oneapi::experimental::matrix;
     using number = sycl::ext::oneapi::bfloat16;
     const auto group = item.get_sub_group();
     // Two by two tiles from two and two: with four chains the engine's latency is hidden, and all fit eight registers.
     matrix::joint_matrix<sycl::sub_group, number, matrix::use::a, M, K, matrix::layout::row_major> a[2];
-    matrix::joint_matrix<sycl::sub_group, number, matrix::use::b, K, N, matrix::layout::ext_intel_packed> b[2];
+    constexpr auto b_layout = PackedB ? matrix::layout::ext_intel_packed : matrix::layout::row_major;
+    constexpr int b_stride = PackedB ? 2 * N : N;
+    matrix::joint_matrix<sycl::sub_group, number, matrix::use::b, K, N, b_layout> b[2];
     matrix::joint_matrix<sycl::sub_group, float, matrix::use::accumulator, M, N> c[2][2];
     for (int i = 0; i < 2; ++i) {
       // Loaded, not filled: the CPU's compiler of oneAPI 2026.2 crashes on a filled bf16 tile.
       matrix::joint_matrix_load(group, a[i], in_global(reinterpret_cast<const number*>(numbers)), K);
-      matrix::joint_matrix_load(group, b[i], in_global(reinterpret_cast<const number*>(numbers)), 2 * N);
+      matrix::joint_matrix_load(group, b[i], in_global(reinterpret_cast<const number*>(numbers)), b_stride);
       for (int j = 0; j < 2; ++j) matrix::joint_matrix_fill(group, c[i][j], 0.0f);
     }
     for (std::int64_t round = 0; round < rounds; ++round) {

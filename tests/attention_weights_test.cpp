@@ -214,9 +214,9 @@ TEST_P(attention_weights_test, no_weight_exceeds_one_however_large_scores_are) {
   const tensor<float> k(queue_, {1, 1, keys, d}, random_numbers<float>(keys * d, 2));
   tensor<float> out(queue_, {1, 1, queries, d}), log_sum_exp(queue_, {1, 1, queries}),
       weights(queue_, {1, 1, queries, keys}), received(queue_, {1, 1, keys});
-  tensor<std::byte> scratchpad(
-      queue_, {std::max(attention_scratchpad_size<float>(queue_, k.as<4>(), k.as<4>()),
-                        attention_received_scratchpad_size<float>(queue_, q.as<4>(), k.as<4>()))});
+  tensor<std::byte> scratchpad(queue_,
+                               {std::max(attention_scratchpad_size<float>(queue_, k.as<4>(), k.as<4>()),
+                                         attention_received_scratchpad_size<float>(queue_, q.as<4>(), k.as<4>()))});
   attention<float, float>(queue_, q.as<4>(), k.as<4>(), k.as<4>(), out.as<4>(), {log_sum_exp.as<3>(), {}},
                           scratchpad.span());
   attention_weights<float>(queue_, q.as<4>(), k.as<4>(), log_sum_exp.as<3>(), weights.as<4>(), 0, 0);

@@ -57,8 +57,8 @@ struct effective_attention_options {
 /// variance that rounding leaves: in float, weights that differ by half a percent or less.
 ///
 /// |A_par|^2 is the difference of the other two squares, so null_norm is right to some sqrt(eps) |A|; it is 0 where the
-/// null space is {0}. A head whose rank is not known (NaN or infinity in v or h, singular values that overflow) gets NaN,
-/// but for raw_norm, which is of q and k alone.
+/// null space is {0}. A head whose rank is not known (NaN or infinity in v or h, singular values that overflow) gets
+/// NaN, but for raw_norm, which is of q and k alone.
 template <class T>
 struct effective_attention_summary {
   T pearson;                              ///< of A and A_perp
@@ -108,8 +108,8 @@ struct attention_factors {
 
 /// out (heads, rows, columns) = the tile of the matrix that begins at (first_query, first_key); with both 0 and the
 /// extents (heads, queries, keys) all of it. Options as `effective_attention` had them. Any strides; fastest where the
-/// last one of out is 1. Weights come from log_sum_exp, as those of received_raw do: for scores of size x they are right
-/// to about x eps.
+/// last one of out is 1. Weights come from log_sum_exp, as those of received_raw do: for scores of size x they are
+/// right to about x eps.
 template <class T>
 sycl::event attention_part(sycl::queue& queue, attention_matrix matrix, const attention_factors<T>& factors,
                            std::int64_t first_query, std::int64_t first_key, view<T, 3> out,
