@@ -28,7 +28,8 @@ set(staging "${PREFIX}.staging")
 file(REMOVE_RECURSE "${staging}")
 
 function(run_step what)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE log)
+  # One variable for both: python3 -m venv gives its reasons on stdout.
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE log ERROR_VARIABLE log)
   if(NOT result EQUAL 0)
     file(REMOVE_RECURSE "${staging}")
     message(FATAL_ERROR "${what} failed (${result}):\n${log}")
