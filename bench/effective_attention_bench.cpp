@@ -75,13 +75,13 @@ struct moments {
   double correlation(double n) const { return (xy - x * y / n) / std::sqrt((xx - x * x / n) * (yy - y * y / n)); }
 };
 
+#ifdef NULLSCOPE_HAS_ONEMKL
 moments add_up(const float* x, const float* y, std::int64_t count) {
   moments sum;
   for (std::int64_t i = 0; i < count; ++i) sum.add(static_cast<double>(x[i]), static_cast<double>(y[i]));
   return sum;
 }
 
-#ifdef NULLSCOPE_HAS_ONEMKL
 void run_dense(effective_data& d) {
   const gemm_options onemkl{gemm_path::onemkl};
   if (d.raw.size() == 0) {
@@ -227,7 +227,7 @@ void verify(effective_data& d, report& found, bool with_received) {
 }
 
 void add_effective(suite& suite, const char* operation, bool with_received, std::int64_t heads, std::int64_t tokens,
-                   bool beside_dense) {
+                   [[maybe_unused]] bool beside_dense) {
   const double s = static_cast<double>(tokens), all = static_cast<double>(heads), w = width;
   const double scores = with_received ? 2 : 1;  // how often they are computed
   auto& added = suite.add({.operation = operation,

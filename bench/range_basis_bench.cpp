@@ -164,25 +164,26 @@ void verify(heads_data& d, report& found) {
 
 void add(suite& suite, const std::shared_ptr<call_times>& times, std::int64_t heads, std::int64_t tokens) {
   const double s = static_cast<double>(tokens), dv = value_width, d = model_width, n = static_cast<double>(heads);
-  auto& comparison = suite
-                         .add({.operation = "range_basis",
-                               .type = "f32",
-                               .sizes = {{"heads", heads}, {"s", tokens}, {"dv", value_width}, {"d", model_width}},
-                               .flops = n * (6 * s * dv * dv + 4 * d * dv * dv + 20 * dv * dv * dv),
-                               .bytes = n * 4 * (2 * s * dv + dv * d)},
-                              [=](sycl::queue& queue) { return heads_data(queue, heads, tokens); })
-                         .path("sycl",
-                               [=](heads_data& d) {
-                                 const double time = seconds([&] { run_sycl(d); });
-                                 if (heads == many_heads) times->many.push_back(time);
-                                 if (heads == some_heads) times->by_tokens[tokens].push_back(time);
-                               })
-                         .clear([](heads_data& d) {
-                           std::fill_n(d.u.data(), d.u.size(), NAN);
-                           std::fill_n(d.rank.data(), d.rank.size(), -7);
-                           std::fill_n(d.status.data(), d.status.size(), -7);
-                         })
-                         .verify(verify);
+  [[maybe_unused]] auto& comparison =
+      suite
+          .add({.operation = "range_basis",
+                .type = "f32",
+                .sizes = {{"heads", heads}, {"s", tokens}, {"dv", value_width}, {"d", model_width}},
+                .flops = n * (6 * s * dv * dv + 4 * d * dv * dv + 20 * dv * dv * dv),
+                .bytes = n * 4 * (2 * s * dv + dv * d)},
+               [=](sycl::queue& queue) { return heads_data(queue, heads, tokens); })
+          .path("sycl",
+                [=](heads_data& d) {
+                  const double time = seconds([&] { run_sycl(d); });
+                  if (heads == many_heads) times->many.push_back(time);
+                  if (heads == some_heads) times->by_tokens[tokens].push_back(time);
+                })
+          .clear([](heads_data& d) {
+            std::fill_n(d.u.data(), d.u.size(), NAN);
+            std::fill_n(d.rank.data(), d.rank.size(), -7);
+            std::fill_n(d.status.data(), d.status.size(), -7);
+          })
+          .verify(verify);
 #ifdef NULLSCOPE_HAS_ONEMKL
   if (heads == lapack_heads() && tokens == usual_tokens) {
     comparison.path("onemkl", [=](heads_data& d) { times->lapack.push_back(run_lapack(d)); });
