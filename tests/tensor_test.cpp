@@ -74,8 +74,7 @@ TEST_P(tensor_test, an_error_waits_for_kernels_that_use_tensors_of_its_scope) {
     }
     throw invalid_argument("after the launch");
   } catch (const invalid_argument&) {
-    EXPECT_EQ(slow.get_info<sycl::info::event::command_execution_status>(),
-              sycl::info::event_command_status::complete);
+    EXPECT_EQ(slow.get_info<sycl::info::event::command_execution_status>(), sycl::info::event_command_status::complete);
   }
 }
 
