@@ -18,7 +18,7 @@ struct logits_of_rows {
   view<T, 3> logits;
 
   void operator()(sycl::nd_item<1> item, std::byte*) const {
-    const std::int64_t tokens = a.extent[2], entry = item.get_global_id(0);
+    const std::int64_t tokens = a.extent[2], entry = item.get_global_linear_id();
     if (entry >= logits.size()) return;
     const std::int64_t j = entry % tokens, i = entry / tokens % a.extent[1], matrix = entry / tokens / a.extent[1];
     logits(matrix, i, j) = sycl::log(a(matrix, i, j)) - sycl::log(a(matrix, i, 0));

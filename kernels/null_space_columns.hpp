@@ -20,7 +20,7 @@ struct keep_first_columns {
   view<const std::int64_t, 1> rank;
 
   void operator()(sycl::nd_item<1> item, std::byte*) const {
-    const std::int64_t row = static_cast<std::int64_t>(item.get_global_id(0));
+    const std::int64_t row = static_cast<std::int64_t>(item.get_global_linear_id());
     if (row >= x.extent[0] * x.extent[1]) return;
     const std::int64_t matrix = row / x.extent[1], kept = rank(matrix);
     const T other = kept < 0 ? std::numeric_limits<T>::quiet_NaN() : T(0);
@@ -40,7 +40,7 @@ struct append_last_columns {
   view<const std::int64_t, 1> rank;
 
   void operator()(sycl::nd_item<1> item, std::byte*) const {
-    const std::int64_t row = static_cast<std::int64_t>(item.get_global_id(0));
+    const std::int64_t row = static_cast<std::int64_t>(item.get_global_linear_id());
     if (row >= to.extent[0] * to.extent[1]) return;
     const std::int64_t matrix = row / to.extent[1], i = row % to.extent[1];
     const std::int64_t skipped = rank(matrix), columns = from.extent[2], first = to.extent[2] - columns;
@@ -64,7 +64,7 @@ struct copy_rows {
   view<T, 3> to;
 
   void operator()(sycl::nd_item<1> item, std::byte*) const {
-    const std::int64_t row = static_cast<std::int64_t>(item.get_global_id(0));
+    const std::int64_t row = static_cast<std::int64_t>(item.get_global_linear_id());
     if (row >= to.extent[0] * to.extent[1]) return;
     const std::int64_t matrix = row / to.extent[1], i = row % to.extent[1];
     for (std::int64_t j = 0; j < to.extent[2]; ++j) to(matrix, i, j) = from(matrix, i, j);

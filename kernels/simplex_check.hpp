@@ -65,7 +65,7 @@ struct simplex_worst {
   view<T, 3> checks;
 
   void operator()(sycl::nd_item<1> item, std::byte*) const {
-    const std::int64_t group = item.get_global_id(0), head = group / checks.extent[1];
+    const std::int64_t group = item.get_global_linear_id(), head = group / checks.extent[1];
     const std::int64_t alternative = group % checks.extent[1];
     number worst[3] = {0, 0, 0};
     for (std::int64_t i = 0; i < figures.extent[2]; ++i) {

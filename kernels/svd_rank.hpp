@@ -22,7 +22,7 @@ struct svd_rank {
   T rtol, atol;
 
   void operator()(sycl::nd_item<1> item, std::byte*) const {
-    const std::int64_t b = static_cast<std::int64_t>(item.get_global_id(0));
+    const std::int64_t b = static_cast<std::int64_t>(item.get_global_linear_id());
     if (b >= s.extent[0]) return;
     const bool is_known = s(b, 0) <= std::numeric_limits<T>::max() && (status.data == nullptr || status(b) == 0);
     const T relative = rtol * s(b, 0);

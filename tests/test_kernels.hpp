@@ -117,8 +117,9 @@ struct note_last_id {
   std::int64_t* out;
 
   void operator()(sycl::nd_item<1> item, std::byte*) const {
-    const std::size_t id = item.get_global_id(0);
-    if (id + 1 == item.get_global_range(0)) *out = static_cast<std::int64_t>(id);
+    // Not get_global_id, get_global_range: AdaptiveCpp computes these in 32 bits.
+    const std::size_t id = item.get_global_linear_id(), size = item.get_group_range(0) * item.get_local_range(0);
+    if (id + 1 == size) *out = static_cast<std::int64_t>(id);
   }
 };
 
