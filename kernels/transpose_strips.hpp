@@ -28,12 +28,13 @@ namespace nullscope::kernels {
 /// in two runs, 64 x 64 takes 0.89 and 1.06 for 8192 x 8192, 0.97 for 2048 x 1536, 1.05 for 7680 x 9600, 0.85 for 30000
 /// x 768; 96 x 64 0.90 and 1.04, 1.06, 1.01, 0.87; 256 x 32 1.02 and 1.09 for the first two.
 ///
-/// On Zen 3 loops of constant lengths, and strides that are not read again between stores, take 0.85, 0.92 and 0.89 of
-/// the time for 8192 x 8192, 7680 x 9728 and 2048 x 1536. There 128 x 64, 128 x 128 and 64 x 128 are within 0.05 of
-/// 64 x 64, 32 x 64 and 64 x 32 take 1.1 and 1.4 times as long, 256 x 64 1.1; fetching some blocks ahead of the reads,
-/// or half of it there and half while writing, 1.1 to 1.3; reading one tile while another is written 1.2; transposing
-/// within 128 bits by interleaving, 24 instructions a block instead of 32, 0.98. A native copy of runs of 256, 512 and
-/// 1024 bytes down a matrix, nothing transposed, reaches 0.56, 0.81 and 0.84 of one along its rows.
+/// On Zen 3 loops of constant lengths, and strides that are not read again between stores, take 0.81 to 0.99 of the
+/// time, in most of seven runs 0.93 to 0.98, each of which gets other pages of memory: between them times differ by
+/// half. 128 x 64, 128 x 128 and 64 x 128 are within 0.05 of 64 x 64 there; 32 x 64 and 64 x 32 take 1.1 and 1.4 times
+/// as long, 256 x 64 1.1; fetching some blocks ahead of the reads, or half of it there and half while writing, 1.1 to
+/// 1.3; reading one tile while another is written 1.2; transposing within 128 bits by interleaving, 24 instructions a
+/// block instead of 32, 0.98. A native copy of runs of 256, 512 and 1024 bytes down a matrix, nothing transposed,
+/// reaches 0.56, 0.81 and 0.84 of one along its rows.
 template <class T, int W>
 struct transpose_strips {
   static constexpr const char* source = "transpose_strips.hpp";
