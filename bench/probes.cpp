@@ -146,17 +146,16 @@ matrix_probe::matrix_probe(const sycl::queue& queue, std::int64_t rounds)
 
 void matrix_probe::call() {
 #ifdef SYCL_EXT_ONEAPI_MATRIX
-  const auto run = [&]<int M, int N, int K, int SubGroup, bool PackedB>() {
+  const auto run_if_chosen = [&]<int M, int N, int K, int SubGroup, bool PackedB>() {
+    if (*shape_ != tile_shape{M, N, K, SubGroup}) return;
     using kernel = kernels::peak_matrix<M, N, K, SubGroup, PackedB>;
     launch(queue_, groups_of(groups_, SubGroup), 0, kernel{numbers_.data(), out_.data(), rounds_}).wait();
   };
-  switch (shape_ - known_shapes) {  // in their order
-    case 0: return run.template operator()<16, 16, 32, 16, true>();
-    case 1: return run.template operator()<8, 16, 16, 16, true>();
-    case 2: return run.template operator()<8, 8, 16, 8, true>();
-    case 3: return run.template operator()<16, 16, 16, 32, false>();
-    default: return run.template operator()<16, 16, 16, 64, false>();
-  }
+  run_if_chosen.template operator()<16, 16, 32, 16, true>();
+  run_if_chosen.template operator()<8, 16, 16, 16, true>();
+  run_if_chosen.template operator()<8, 8, 16, 8, true>();
+  run_if_chosen.template operator()<16, 16, 16, 32, false>();
+  run_if_chosen.template operator()<16, 16, 16, 64, false>();
 #endif
 }
 

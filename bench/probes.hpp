@@ -51,6 +51,7 @@ class matrix_probe {
  private:
   struct tile_shape {
     std::int64_t m, n, k, sub_group;
+    bool operator==(const tile_shape&) const = default;
   };
   /// AMX, XMX of two generations, tensor cores, matrix cores.
   static constexpr tile_shape known_shapes[] = {

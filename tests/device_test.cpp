@@ -57,8 +57,13 @@ TEST(properties, have_the_bf16_tiles_that_the_runtime_lists) {
   namespace ext = sycl::ext::oneapi::experimental;
   using ext::matrix::matrix_type;
   for (const sycl::device& device : devices()) {
+    std::vector<ext::matrix::combination> listed;
+    try {
+      listed = device.get_info<ext::info::device::matrix_combinations>();
+    } catch (const sycl::exception&) {  // an architecture that the runtime does not know has no tiles
+    }
     std::vector<std::size_t> expected, found;
-    for (const auto& c : device.get_info<ext::info::device::matrix_combinations>()) {
+    for (const ext::matrix::combination& c : listed) {
       if (c.atype != matrix_type::bf16 || c.btype != matrix_type::bf16 || c.dtype != matrix_type::fp32) continue;
       expected.insert(expected.end(), {c.msize, c.nsize, c.ksize, c.max_msize, c.max_nsize, c.max_ksize});
     }

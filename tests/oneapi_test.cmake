@@ -28,7 +28,7 @@ endforeach()
 ]])
 
 function(expect_targets root wants_onemkl)
-  execute_process(COMMAND "${CMAKE_COMMAND}" -S "${WORK}/project" -B "${WORK}/build" --fresh "-DSOURCE=${SOURCE}"
+  execute_process(COMMAND "${CMAKE_COMMAND}" -G Ninja -S "${WORK}/project" -B "${WORK}/build" --fresh "-DSOURCE=${SOURCE}"
                           "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DNULLSCOPE_ONEAPI_ROOT=${WORK}/${root}"
                           -DNULLSCOPE_ONEMKL=${wants_onemkl}
                   OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)

@@ -15,6 +15,7 @@ range_result<T> collect(sycl::queue& queue, std::int64_t batch, std::int64_t tok
   result.s = tensor<T>(queue, {batch, columns});
   tensor<std::int64_t> rank(queue, {batch}), rank_with_ones(queue, {batch});
   tensor<std::int32_t> status(queue, {batch});
+  tensor<std::byte> scratchpad(queue, {options.with_ones ? append_ones_scratchpad_size<T>(batch, tokens) : 0});
   const detail::wait_on_error guard(queue);
   const view<T, 3> basis = result.basis.template as<3>();
   sycl::event cleared;
@@ -36,7 +37,6 @@ range_result<T> collect(sycl::queue& queue, std::int64_t batch, std::int64_t tok
   };
   result.null_dimension = left_over(result.rank);
   if (!options.with_ones) return result;
-  tensor<std::byte> scratchpad(queue, {append_ones_scratchpad_size<T>(batch, tokens)});
   append_ones(queue, basis, rank.as<1>(), rank_with_ones.as<1>(), scratchpad.span()).wait();
   result.rank_with_ones = rank_with_ones.to_host();
   result.null_dimension_with_ones = left_over(result.rank_with_ones);

@@ -16,7 +16,7 @@
 ///
 /// Built with NULLSCOPE_SINGLE_SOURCE (DPC++ or AdaptiveCpp), `launch` is a `parallel_for`. Otherwise the host program
 /// comes from any C++20 compiler, and the kernel's header, which must be known to `add_kernel_headers`, is compiled for
-/// the device when it is first launched. For ranges beyond 2^31 ask for item.get_global_linear_id(): AdaptiveCpp computes
+/// the device when it is first launched. For ranges beyond 2^31 ask for item.get_global_linear_id(): AdaptiveCpp has
 /// get_global_id(0) in 32 bits.
 #pragma once
 

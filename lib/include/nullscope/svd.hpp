@@ -19,9 +19,8 @@
 ///   That is down to 1e-14 (float) or 1e-139 (double) of the largest; columns shorter than that count as zero.
 /// - `lapack`: oneMKL's gesdd on the host, one matrix a thread; only where the library has oneMKL and the device is a
 ///   CPU.
-/// - `automatic`: on CPUs `bidiagonal`, or, for batches too small for its lanes, `lapack` where it is there and
-/// `jacobi`
-///   where it is not; `lapack` also for very large matrices. `jacobi` elsewhere.
+/// - `automatic`: on CPUs `bidiagonal`, or, for batches too small for its lanes, `lapack` (without oneMKL: `jacobi`);
+///   `lapack` also for very large matrices. Elsewhere `jacobi`.
 ///
 /// The same matrix gives the same bits wherever in a batch it stands, and from run to run; a different size of the
 /// batch may select another algorithm.
