@@ -9,7 +9,6 @@
 #include <sycl/sycl.hpp>
 
 #include "attention_shape.hpp"
-#include "pack_math.hpp"
 #include "tile.hpp"
 #include "work_group.hpp"
 
@@ -189,9 +188,8 @@ struct attention_backward {
       seen[i] = offset == -infinity ? 0 : visibility.keys_of(batch, query, keys) - b.key0 - column;
 #pragma unroll
       for (int p = 0; p < Shape::packs; ++p) {
-        // Rounding can make a score larger than its log_sum_exp; a weight is never larger than one.
-        const lanes exponent = min(lanes(T(0)), fma(lanes(scale), weight[i][p], lanes(-offset)));
-        weight[i][p] = visible_part(exp_of_nonpositive(exponent), seen[i], p, lane);
+        const lanes of_keys = attention_weight(fma(lanes(scale), weight[i][p], lanes(-offset)));
+        weight[i][p] = visible_part(of_keys, seen[i], p, lane);
       }
     }
     store_tile<Shape::pack_distance>(weights + at, Shape::score_stride, weight);

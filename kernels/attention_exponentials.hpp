@@ -9,7 +9,6 @@
 #include <sycl/sycl.hpp>
 
 #include "attention_shape.hpp"
-#include "pack_math.hpp"
 #include "row.hpp"
 
 namespace nullscope::kernels {
@@ -50,9 +49,7 @@ struct attention_exponentials {
     const std::int64_t seen = std::clamp<std::int64_t>(visible, 0, x.extent[3]);
     const row<T, W> to{&x(batch, head, r, 0), x.stride[3]};
     walk<W, 4>(members, seen, [&](int, std::int64_t c, auto lanes) {
-      // Rounding can make a score larger than its log_sum_exp; a weight is never larger than one.
-      const numbers exponent = min(numbers(T(0)), to.load(c, lanes) - numbers(offset));
-      to.store(c, exp_of_nonpositive(exponent), lanes);
+      to.store(c, attention_weight(to.load(c, lanes) - numbers(offset)), lanes);
     });
     const row<T, W> rest = to.from(seen);
     walk<W, 4>(members, x.extent[3] - seen,

@@ -9,7 +9,6 @@
 #include <sycl/sycl.hpp>
 
 #include "attention_shape.hpp"
-#include "pack_math.hpp"
 #include "tile.hpp"
 
 namespace nullscope::kernels {
@@ -90,9 +89,7 @@ struct attention_received {
 #pragma unroll
       for (int p = 0; p < Shape::packs; ++p) {
         const std::int64_t limit = seen - key - p * Shape::pack_distance;
-        // Rounding can make a score larger than its log_sum_exp; a weight is never larger than one.
-        const lanes exponent = min(lanes(T(0)), fma(lanes(scale), score[i][p], lanes(-offset)));
-        const lanes weight = exp_of_nonpositive(exponent);
+        const lanes weight = attention_weight(fma(lanes(scale), score[i][p], lanes(-offset)));
         part[p] += limit >= Shape::width ? weight : first_lanes_of(weight, limit);
       }
     }

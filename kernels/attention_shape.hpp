@@ -1,10 +1,10 @@
-/// What the attention kernels share: how a work-group is laid out, and which keys a query sees.
+/// What the attention kernels share: how a work-group is laid out, which keys a query sees, and weights.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "pack.hpp"
+#include "pack_math.hpp"
 
 namespace nullscope::kernels {
 
@@ -47,6 +47,13 @@ struct attention_visibility {
     return causal ? std::max<std::int64_t>(key - causal_shift, 0) : 0;
   }
 };
+
+/// The weight of a key: e^x, x being its score less the log_sum_exp of its row. Rounding can make a score larger than
+/// that; a weight is never larger than one.
+template <class T, int W>
+pack<T, W> attention_weight(pack<T, W> x) {
+  return exp_of_nonpositive(min(pack<T, W>(T(0)), x));
+}
 
 /// x in the first `count` lanes (none if it is negative), 0 in the others.
 template <class T, int W>
