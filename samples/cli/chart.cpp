@@ -9,7 +9,7 @@
 namespace nullscope::cli {
 namespace {
 
-// Of a panel, in SVG units; one unit prints as a third of a millimetre or so.
+// Of a panel, in SVG units; one unit is about a third of a millimetre in print.
 constexpr double width = 380, height = 340, left = 62, right = 14, top = 34, bottom = 84;
 constexpr double plot_width = width - left - right, plot_height = height - top - bottom;
 constexpr double legend_step = 16, mark_radius = 3.4;
@@ -37,7 +37,7 @@ double transformed(chart_scale scale, double x) {
   return x;
 }
 
-/// Where x stands between the ends of the axis, from 0 to 1; what is outside stands at the end.
+/// The position of x on the axis, from 0 to 1; clamped at the ends.
 double share(const chart_axis& axis, double x) {
   const double low = transformed(axis.scale, axis.low), high = transformed(axis.scale, axis.high);
   return high > low ? std::clamp((transformed(axis.scale, x) - low) / (high - low), 0.0, 1.0) : 0.5;
@@ -58,7 +58,7 @@ std::vector<double> linear_ticks(const chart_axis& axis) {
   return ticks;
 }
 
-/// Powers of two, every second or third one if there are many; zero first if it has a place.
+/// Powers of two, every second or third one if there are many; preceded by zero if the axis includes it.
 std::vector<double> power_ticks(const chart_axis& axis) {
   const bool has_zero = axis.scale == chart_scale::log2_with_zero && axis.low <= 0;
   const auto first = static_cast<int>(std::ceil(has_zero ? 1 : std::log2(axis.low) - 1e-9));
@@ -147,7 +147,7 @@ class panel_writer {
     }
   }
 
-  /// Hollow squares and diamonds around full circles stay readable where series coincide.
+  /// Hollow squares and diamonds, so that circles inside them stay visible where series coincide.
   void mark(const chart_series& series, double r, double x, double y) {
     switch (series.mark) {
       case chart_mark::circle:

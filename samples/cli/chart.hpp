@@ -6,7 +6,7 @@
 
 namespace nullscope::cli {
 
-/// Colours that stay apart for colour-blind readers and in print (Okabe and Ito).
+/// Colours that colour-blind readers can tell apart, also in print (Okabe and Ito).
 namespace chart_colour {
 inline constexpr const char* blue = "#0072B2";
 inline constexpr const char* orange = "#D55E00";
@@ -17,7 +17,7 @@ inline constexpr const char* grey = "#555555";
 enum class chart_scale {
   linear,
   log2,
-  log2_with_zero  ///< log2(1 + x): close to log2, and zero has a place
+  log2_with_zero  ///< log2(1 + x): close to log2, but includes zero
 };
 
 struct chart_axis {
@@ -46,7 +46,7 @@ struct chart_panel {
   std::vector<chart_series> series;  ///< later ones are drawn over earlier ones
 };
 
-/// The panels in rows of `columns`, lettered a, b, ..., each with its legend below, where it never hides a point.
+/// The panels in rows of `columns`, labelled a, b, ..., each with its legend below, where it hides no point.
 std::string draw_chart(const std::string& title, const std::vector<chart_panel>& panels, std::size_t columns);
 
 }  // namespace nullscope::cli

@@ -1,5 +1,5 @@
-/// The subcommands of the `nullscope` program, one source file each. `add_x` describes the options of a command and
-/// sets what runs when it is chosen; it throws nullscope errors, and main turns them into one line and an exit code.
+/// The subcommands of the `nullscope` program, one source file each. `add_x` declares the options of a command and sets
+/// what runs when it is chosen. Commands throw nullscope errors; main prints them as one line and sets the exit code.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,9 @@
 
 namespace nullscope::cli {
 
-/// Options that are right one by one, but not together.
+inline constexpr const char* device_help = "Device: an index, cpu, gpu, gpu:1 or part of its name";
+
+/// Options that are valid one by one, but not together.
 class usage_error : public CLI::ParseError {
  public:
   explicit usage_error(const std::string& message)
@@ -16,6 +18,7 @@ class usage_error : public CLI::ParseError {
 
 void add_devices(CLI::App& app);
 void add_effective_attention(CLI::App& app);
+void add_models(CLI::App& app);
 void add_rank(CLI::App& app);
 void add_svd(CLI::App& app);
 void add_sweep(CLI::App& app);

@@ -64,7 +64,8 @@ void print_text(std::size_t index, const device_properties& d) {
 
 void run(const devices_options& options) {
   const std::vector<sycl::device> all = devices();
-  const sycl::device chosen = select_device(options.device);  // says what there is if nothing fits
+  const sycl::device chosen =
+      select_device(options.device);  // throws, with a list of the devices, if there is no such device
   const bool all_wanted = options.device.empty();
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -83,7 +84,8 @@ void run(const devices_options& options) {
 void add_devices(CLI::App& app) {
   auto options = std::make_shared<devices_options>();
   CLI::App* command = app.add_subcommand("devices", "List the SYCL devices and what they offer");
-  command->add_option("--device", options->device, "Only this one: an index, cpu, gpu, gpu:1 or a part of its name");
+  command->add_option("--device", options->device,
+                      "List only this device: an index, cpu, gpu, gpu:1 or part of its name");
   command->add_flag("--json", options->as_json, "Print JSON");
   command->footer("Examples:\n  nullscope devices\n  nullscope devices --device gpu --json");
   command->callback([options] { run(*options); });

@@ -16,47 +16,52 @@ namespace {
 
 struct effective_command {
   std::string input, output, device;
-  effective_attention_options options;
-  std::int64_t length = 0;
+  effective_attention_tensor_options options;
+  std::int64_t length = 0;  ///< 0: all tokens
   bool dense = false;
 };
 
 /// A tensor [heads, rows, columns]; one matrix is a single head.
 template <class T>
-tensor<T> load_heads(const sycl::queue& queue, const safetensors_file& file, std::string_view name) {
-  return load_matrices<T>(queue, file, matrices_at(file, name));
+tensor<T> load_heads(const context& ctx, const safetensors_file& file, std::string_view name) {
+  return load_matrices<T>(ctx, file, matrices_at(file, name));
 }
 
 template <class T>
-tensor<T> load_projection(const sycl::queue& queue, const safetensors_file& file) {
-  return file.find("h") == nullptr ? tensor<T>() : load_heads<T>(queue, file, "h");
+tensor<T> load_projection(const context& ctx, const safetensors_file& file) {
+  return file.find("h") == nullptr ? tensor<T>() : load_heads<T>(ctx, file, "h");
 }
 
-/// One of the dense matrices [heads, length, length], a head at a time: S^2 numbers on the device, not heads * S^2.
+/// The first tokens of q, k and of what was computed from them; all if there is no padding.
 template <class T>
-std::vector<T> dense_matrix(sycl::queue& queue, attention_matrix matrix, const tensor<T>& q, const tensor<T>& k,
-                            const effective_attention_tensors<T>& result, std::int64_t queries, std::int64_t keys,
-                            const effective_attention_options& options) {
-  const std::int64_t heads = q.shape()[0];
-  tensor<T> one(queue, {1, queries, keys});
+attention_factors<T> factors_of(const tensor<T>& q, const tensor<T>& k, const effective_attention_tensors<T>& result,
+                                std::int64_t queries, std::int64_t keys) {
+  return {slice(q.template as<3>(), 1, 0, queries), slice(k.template as<3>(), 1, 0, keys),
+          slice(result.log_sum_exp.template as<2>(), 1, 0, queries), slice(result.p.template as<3>(), 1, 0, queries),
+          slice(result.u.template as<3>(), 1, 0, keys)};
+}
+
+/// One of the dense matrices [heads, queries, keys], one head at a time: the device holds S^2 numbers, not heads * S^2.
+template <class T>
+std::vector<T> dense_matrix(context& ctx, const attention_factors<T>& factors, const attention_part_options& options) {
+  const std::int64_t heads = factors.q.extent[0];
+  tensor<T> one(ctx, {factors.q.extent[1], factors.k.extent[1]});
   std::vector<T> all;
   all.reserve(static_cast<std::size_t>(heads * one.size()));
-  const attention_factors<T> factors{slice(q.template as<3>(), 1, 0, queries), slice(k.template as<3>(), 1, 0, keys),
-                                     slice(result.log_sum_exp.template as<2>(), 1, 0, queries),
-                                     slice(result.p.template as<3>(), 1, 0, queries),
-                                     slice(result.u.template as<3>(), 1, 0, keys)};
   for (std::int64_t head = 0; head < heads; ++head) {
-    const attention_factors<T> of_head{slice(factors.q, 0, head, 1), slice(factors.k, 0, head, 1),
-                                       slice(factors.log_sum_exp, 0, head, 1), slice(factors.p, 0, head, 1),
-                                       slice(factors.u, 0, head, 1)};
-    attention_part<T>(queue, matrix, of_head, 0, 0, one.template as<3>(), options).wait_and_throw();
+    const auto of_head = [&](const auto& array) { return slice(array, 0, head, 1); };
+    attention_part(
+        ctx,
+        {of_head(factors.q), of_head(factors.k), of_head(factors.log_sum_exp), of_head(factors.p), of_head(factors.u)},
+        one, options)
+        .wait_and_throw();
     const std::vector<T> host = one.to_host();
     all.insert(all.end(), host.begin(), host.end());
   }
   return all;
 }
 
-/// Says which heads have no attention because their scores are not finite: the file is written all the same.
+/// Throws if the scores of heads are not finite. The file has been written by then.
 template <class T>
 void report_failures(const std::vector<T>& raw_norm) {
   std::vector<std::int64_t> failed;
@@ -64,20 +69,19 @@ void report_failures(const std::vector<T>& raw_norm) {
     if (std::isnan(raw_norm[i])) failed.push_back(static_cast<std::int64_t>(i));
   }
   if (failed.empty()) return;
-  throw computation_error(
-      fmt::format("{} of {} heads have scores that are no finite numbers: {} (they are NaN in the file)", failed.size(),
-                  raw_norm.size(), fmt::join(failed, ", ")),
-      failed);
+  throw computation_error(fmt::format("{} of {} heads have scores that are not finite: {} (they are NaN in the file)",
+                                      failed.size(), raw_norm.size(), fmt::join(failed, ", ")),
+                          failed);
 }
 
 template <class T>
 void write_parts(const effective_command& command, const safetensors_file& file) {
-  sycl::queue queue(select_device(command.device), sycl::property::queue::in_order{});
-  const tensor<T> q = load_heads<T>(queue, file, "q"), k = load_heads<T>(queue, file, "k"),
-                  v = load_heads<T>(queue, file, "v"), h = load_projection<T>(queue, file);
-  std::vector<std::int64_t> lengths;
-  if (command.length > 0) lengths.push_back(command.length);
-  const effective_attention_tensors<T> result = effective_attention<T>(queue, q, k, v, h, command.options, lengths);
+  context ctx(select_device(command.device));
+  const tensor<T> q = load_heads<T>(ctx, file, "q"), k = load_heads<T>(ctx, file, "k"),
+                  v = load_heads<T>(ctx, file, "v"), h = load_projection<T>(ctx, file);
+  effective_attention_tensor_options options = command.options;
+  if (command.length > 0) options.lengths = {command.length};
+  const effective_attention_tensors<T> result = effective_attention(ctx, q, k, v, h, options);
 
   const std::int64_t heads = q.shape()[0];
   std::vector<T> pearson, raw_norm, effective_norm, null_norm;
@@ -106,8 +110,9 @@ void write_parts(const effective_command& command, const safetensors_file& file)
   if (command.dense) {
     const std::int64_t queries = command.length > 0 ? command.length : q.shape()[1];
     const std::int64_t keys = command.length > 0 ? command.length : k.shape()[1];
+    const attention_factors<T> factors = factors_of(q, k, result, queries, keys);
     const auto dense = [&](attention_matrix matrix) {
-      return dense_matrix<T>(queue, matrix, q, k, result, queries, keys, command.options);
+      return dense_matrix(ctx, factors, {.matrix = matrix, .scale = options.scale, .causal = options.causal});
     };
     raw = dense(attention_matrix::raw);
     effective = dense(attention_matrix::effective);
@@ -143,35 +148,37 @@ void add_effective_attention(CLI::App& app) {
   auto command = std::make_shared<effective_command>();
   CLI::App* effective = app.add_subcommand(
       "effective-attention",
-      "Splits attention at the left null space of T = V H: what the output can depend on, and the rest");
+      "Split attention at the left null space of T = V H: the part that the output can depend on, and the rest");
   effective
       ->add_option("--input", command->input,
-                   "A safetensors file with q, k [heads, S, d_k], v [heads, S, d_v] and, if there is an output "
+                   "Safetensors file with q, k [heads, S, d_k], v [heads, S, d_v] and, if there is an output "
                    "projection, h [heads, d_v, d]")
       ->required()
       ->check(some_path());
-  effective->add_option("--output", command->output, "The safetensors file to write")->required()->check(some_path());
-  effective->add_flag("--dense", command->dense, "Also the matrices raw, effective and null, [heads, S, S] each");
-  effective->add_option("--length", command->length, "Tokens that are no padding (default: all)")
+  effective->add_option("--output", command->output, "Safetensors file to write")->required()->check(some_path());
+  effective->add_flag("--dense", command->dense, "Also write the matrices raw, effective and null, [heads, S, S] each");
+  effective->add_option("--length", command->length, "Number of tokens, without padding (default: all)")
       ->check(positive_integer());
-  effective->add_flag("--causal", command->options.causal, "Token i sees the tokens up to itself");
-  effective->add_option("--scale", command->options.scale, "Of the scores q k^T (default: 1 / sqrt(d_k))")
+  effective->add_flag("--causal", command->options.causal,
+                      "Causal attention: each token sees itself and the tokens before it");
+  effective->add_option("--scale", command->options.scale, "Scale of the scores q k^T (default: 1 / sqrt(d_k))")
       ->check(positive_number());
   effective
       ->add_option("--rtol", command->options.tolerance.relative,
-                   "A singular value of T counts above this share of the largest (default: max(S, d) * eps)")
+                   "Count singular values of T above this fraction of the largest (default: max(S, d) * eps)")
       ->check(not_negative_number());
-  effective->add_option("--atol", command->options.tolerance.absolute, "... and above this number")
+  effective->add_option("--atol", command->options.tolerance.absolute, "... and above this value (default: 0)")
       ->check(not_negative_number());
-  effective->add_option("--device", command->device, "An index, cpu, gpu, gpu:1 or a part of the name");
+  effective->add_option("--device", command->device, device_help);
   effective->footer(
-      "Prints a line a head, and writes\n"
+      "Prints one line per head and writes\n"
       "  p [heads, S, k], u [heads, S, k]        effective attention is p u^T\n"
       "  s [heads, k], rank, null_dim [heads]    singular values and rank of T, dimension of its left null space\n"
       "  pearson [heads]                         correlation of raw and effective attention\n"
       "  raw_norm, effective_norm, null_norm     Frobenius norms [heads]\n"
       "  received_raw, received_effective        column sums [heads, S]\n"
-      "A file whose q is F64 is computed in double, others in float.\n\n"
+      "If q is F64, everything is computed in double, otherwise in float. If the scores of a head are not finite, the\n"
+      "file is written and the exit code is 1.\n\n"
       "Examples:\n"
       "  nullscope effective-attention --input head.safetensors --output parts.safetensors\n"
       "  nullscope effective-attention --input gpt.safetensors --output parts.safetensors --causal --dense");

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <nullscope/errors.hpp>
-#include <system_error>
+#include <utility>
 
 namespace nullscope::cli {
 namespace {
@@ -41,22 +41,8 @@ void file_handle::write_to_disk(const std::filesystem::path& path, std::string_v
     if (written < 0) fail("cannot write", path);
     text.remove_prefix(static_cast<std::size_t>(written));
   }
-  // Pipes and devices cannot be synchronised, and need not be.
+  // Pipes and devices cannot be synchronised, and do not need it.
   if (fdatasync(number_) != 0 && errno != EINVAL && errno != EROFS) fail("cannot write", path);
-}
-
-void write_atomically(const std::filesystem::path& path, std::string_view text) {
-  std::filesystem::path temporary = path;
-  temporary += ".partial";
-  try {
-    file_handle file(temporary, O_WRONLY | O_CREAT | O_TRUNC);
-    file.write_to_disk(temporary, text);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) fail("cannot write", path);
-  } catch (...) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    throw;
-  }
 }
 
 std::string read_file(const std::filesystem::path& path) {

@@ -10,7 +10,7 @@ volatile std::sig_atomic_t noted = 0;
 
 struct ending_signal {
   int number;
-  bool is_ignored;  // from the start: by nohup, or by a script that runs the program in the background
+  bool is_ignored;  // since the start: by nohup, or by a script that runs the program in the background
 };
 
 ending_signal as_inherited(int number) {
@@ -19,7 +19,7 @@ ending_signal as_inherited(int number) {
   return {number, action.sa_handler == SIG_IGN};
 }
 
-// Looked at before main: the compiler of the SYCL runtime installs handlers of its own.
+// Read before main: the compiler of the SYCL runtime installs its own handlers.
 const std::array ending_signals{as_inherited(SIGINT), as_inherited(SIGTERM), as_inherited(SIGHUP)};
 
 }  // namespace

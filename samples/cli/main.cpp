@@ -1,4 +1,4 @@
-/// The `nullscope` command line. Exit codes: 0 done, 1 the work failed, 2 the command line was wrong.
+/// The `nullscope` command line.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,17 +16,21 @@ namespace {
 
 enum exit_code { done = 0, failure = 1, usage_error = 2 };
 
+constexpr const char* exit_codes =
+    "Exit codes: 0 success; 1 the computation failed, or a file or the output cannot be read or written; 2 wrong "
+    "options.";
+
 int complain(exit_code code, std::string_view message) {
   fmt::print(stderr, "nullscope: {}\n", message);
   return code;
 }
 
-/// Every rank of an MPI job sees the same mistake.
+/// Every rank of an MPI job sees the same mistake; only one of them prints it.
 int complain_of_usage(std::string_view message) {
   return nullscope::cli::speaks_for_all() ? complain(usage_error, message) : usage_error;
 }
 
-/// The first word must be a command; otherwise says which there are.
+/// A message if the first word is not a command, otherwise empty.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return "";
   std::vector<std::string> names;
@@ -43,12 +47,15 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("nullscope {} ({})", nullscope::version(), nullscope::git_commit()));
   app.failure_message(CLI::FailureMessage::simple);
-  app.footer("nullscope <command> --help shows the options of a command, with examples.");
+  app.footer(std::string("nullscope <command> --help shows the options of a command, with examples.\n") + exit_codes);
   nullscope::cli::add_devices(app);
   nullscope::cli::add_effective_attention(app);
+  nullscope::cli::add_models(app);
   nullscope::cli::add_rank(app);
   nullscope::cli::add_svd(app);
   nullscope::cli::add_sweep(app);
+
+  for (CLI::App* command : app.get_subcommands({})) command->footer(command->get_footer() + "\n\n" + exit_codes);
 
   if (const std::string message = unknown_command(app, argc, argv); !message.empty()) {
     return complain_of_usage(message);
@@ -66,7 +73,7 @@ int main(int argc, char** argv) {
     const std::string command = chosen.empty() ? "" : chosen[0]->get_name() + " ";
     return complain_of_usage(fmt::format("{} (see nullscope {}--help)", error.what(), command));
   } catch (const std::bad_alloc&) {
-    return complain(failure, "there is not enough memory");
+    return complain(failure, "out of memory");
   } catch (const std::exception& error) {
     return complain(failure, error.what());
   }

@@ -11,22 +11,22 @@
 
 namespace nullscope::cli {
 
-/// The tensor, which must be of 2 or 3 dimensions and of a floating-point type.
+/// The tensor of that name. Throws invalid_argument unless it has 2 or 3 dimensions.
 inline const safetensors_entry& matrices_at(const safetensors_file& file, std::string_view name) {
   const safetensors_entry& entry = file.at(name);
   if (entry.shape.size() != 2 && entry.shape.size() != 3) {
-    throw invalid_argument(fmt::format(
-        "tensor \"{}\" has shape {}; [batch, rows, columns] or [rows, columns] is needed", name, entry.shape));
+    throw invalid_argument(fmt::format("tensor \"{}\" has shape {}; expected [batch, rows, columns] or [rows, columns]",
+                                       name, entry.shape));
   }
   return entry;
 }
 
-/// The matrices as a tensor (batch, rows, columns) of T on the queue's device.
+/// The matrices as a tensor (batch, rows, columns) on the context's device.
 template <class T>
-tensor<T> load_matrices(const sycl::queue& queue, const safetensors_file& file, const safetensors_entry& entry) {
+tensor<T> load_matrices(const context& ctx, const safetensors_file& file, const safetensors_entry& entry) {
   std::vector<std::int64_t> shape = entry.shape;
   if (shape.size() == 2) shape.insert(shape.begin(), 1);
-  return tensor<T>(queue, shape, file.read<T>(entry));
+  return tensor<T>(ctx, shape, file.read<T>(entry));
 }
 
 }  // namespace nullscope::cli

@@ -29,7 +29,7 @@ void progress_bar::draw(const std::string& text) {
   const double share = total_ > 0 ? done_ / total_ : 1;
   const auto full = static_cast<int>(share * width);
   const double elapsed = std::chrono::duration<double>(now - start_).count(), fresh = done_ - done_before_;
-  // Not from the first units, which wait for kernels to be compiled.
+  // Not from the first units, during which kernels are compiled.
   const std::string left =
       fresh > 0.05 * (total_ - done_before_) ? duration_text(elapsed / fresh * (total_ - done_)) + " left" : "";
   fmt::print(stderr, "\r\033[K[{:#<{}}{:<{}}] {:3.0f} %  {}  {}", "", full, "", width - full, 100 * share, text, left);

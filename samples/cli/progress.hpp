@@ -1,4 +1,4 @@
-/// A bar on stderr with the time left; nothing at all if stderr is no terminal.
+/// A progress bar on stderr with the remaining time. Prints nothing if stderr is not a terminal.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@ namespace nullscope::cli {
 
 class progress_bar {
  public:
-  /// `done` of the `total` was there before the clock started.
+  /// `done` of the `total` was complete before the clock started.
   progress_bar(double total, double done);
   ~progress_bar() { clear(); }
   progress_bar(const progress_bar&) = delete;
@@ -16,10 +16,10 @@ class progress_bar {
 
   void advance(double work) { done_ += work; }
 
-  /// Draws the bar with `text` beside it, at most five times a second.
+  /// Draws the bar with `text` next to it, at most five times per second.
   void draw(const std::string& text);
 
-  /// Takes the bar away, so that something else can be printed.
+  /// Removes the bar, so that something else can be printed.
   void clear();
 
  private:

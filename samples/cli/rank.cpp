@@ -19,18 +19,18 @@ struct rank_command {
 };
 
 template <class T>
-range_result<T> compute(sycl::queue& queue, const safetensors_file& file, const range_options& options) {
+range_tensors<T> compute(context& ctx, const safetensors_file& file, const range_options& options) {
   const bool has_t = file.find("t") != nullptr, has_factors = file.find("v") != nullptr && file.find("h") != nullptr;
   if (has_t == has_factors) {
-    throw invalid_argument("the input needs either a tensor \"t\" or the pair \"v\" and \"h\" (T = V H)");
+    throw invalid_argument("the input must have either a tensor \"t\" or the pair \"v\" and \"h\" (T = V H)");
   }
-  if (has_t) return range_basis<T>(queue, load_matrices<T>(queue, file, matrices_at(file, "t")), options);
-  return range_basis<T>(queue, load_matrices<T>(queue, file, matrices_at(file, "v")),
-                        load_matrices<T>(queue, file, matrices_at(file, "h")), options);
+  if (has_t) return range_basis(ctx, load_matrices<T>(ctx, file, matrices_at(file, "t")), options);
+  return range_basis(ctx, load_matrices<T>(ctx, file, matrices_at(file, "v")),
+                     load_matrices<T>(ctx, file, matrices_at(file, "h")), options);
 }
 
 template <class T>
-nlohmann::ordered_json row(const range_result<T>& result, const std::vector<T>& values, std::size_t i) {
+nlohmann::ordered_json row(const range_tensors<T>& result, const std::vector<T>& values, std::size_t i) {
   const std::size_t count = values.size() / result.rank.size();
   const std::int64_t rank = result.rank[i];
   nlohmann::ordered_json json{{"matrix", i}, {"rank", rank}, {"null_dim", result.null_dimension[i]}};
@@ -55,8 +55,8 @@ void print_table(const nlohmann::ordered_json& rows) {
 
 template <class T>
 void print_ranks(const rank_command& command, const safetensors_file& file) {
-  sycl::queue queue(select_device(command.device), sycl::property::queue::in_order{});
-  const range_result<T> result = compute<T>(queue, file, command.options);
+  context ctx(select_device(command.device));
+  const range_tensors<T> result = compute<T>(ctx, file, command.options);
   const std::vector<T> values = result.s.to_host();
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < result.rank.size(); ++i) rows.push_back(row(result, values, i));
@@ -83,23 +83,23 @@ void run(const rank_command& command) {
 
 void add_rank(CLI::App& app) {
   auto command = std::make_shared<rank_command>();
-  CLI::App* rank = app.add_subcommand("rank", "Ranks and null-space dimensions of T, or of T = V H by heads");
+  CLI::App* rank = app.add_subcommand("rank", "Ranks and null-space dimensions of T, or of T = V H for each head");
   rank->add_option("--input", command->input,
-                   "A safetensors file with t [batch, S, d], or v [batch, S, d_v] and h [batch, d_v, d]")
+                   "Safetensors file with t [batch, S, d], or v [batch, S, d_v] and h [batch, d_v, d]")
       ->required()
       ->check(some_path());
   rank->add_option("--rtol", command->options.tolerance.relative,
-                   "A singular value counts above this share of the largest (default: max(S, d) * eps)")
+                   "Count singular values above this fraction of the largest (default: max(S, d) * eps)")
       ->check(not_negative_number());
-  rank->add_option("--atol", command->options.tolerance.absolute, "... and above this number")
+  rank->add_option("--atol", command->options.tolerance.absolute, "... and above this value (default: 0)")
       ->check(not_negative_number());
   rank->add_flag("--ones", command->options.with_ones,
-                 "Also the dimension of LN([T, 1]): alternatives that sum to one");
+                 "Also print the dimension of LN([T, 1]): directions that keep the sum of the weights");
   rank->add_flag("--json", command->as_json, "Print JSON");
-  rank->add_option("--device", command->device, "An index, cpu, gpu, gpu:1 or a part of the name");
+  rank->add_option("--device", command->device, device_help);
   rank->footer(
-      "null_dim is S - rank, the dimension of the left null space; sigma_rank the smallest singular value that "
-      "counts.\n\n"
+      "null_dim = S - rank is the dimension of the left null space, sigma_rank the smallest singular value counted.\n"
+      "\n"
       "Examples:\n"
       "  nullscope rank --input heads.safetensors --ones\n"
       "  nullscope rank --input t.safetensors --rtol 1e-6 --json");

@@ -1,13 +1,13 @@
-/// Standard input, output and error as a program needs them: open, and with failures that are noticed.
+/// Keeps standard input, output and error open, and reports failed writes.
 #pragma once
 
 namespace nullscope::cli {
 
-/// Opens those that the caller has closed, as empty ones: otherwise the first file that the program opens would take
-/// their place, and get what is printed.
+/// Opens /dev/null in place of streams that the caller has closed. Otherwise the first file that the program opens
+/// would get their number, and what is printed would be written into it.
 void open_standard_streams();
 
-/// Writes out what is still buffered for standard output. Throws file_error if any of it was lost, as on a full disk.
+/// Flushes standard output. Throws file_error if anything was lost, for example because a disk is full.
 void finish_standard_output();
 
 }  // namespace nullscope::cli

@@ -19,12 +19,9 @@ struct svd_command {
   bool values_only = false, full = false;
 };
 
-/// Says which matrices failed, if any did: the file is written all the same, with their status and rank.
+/// Throws if matrices failed. The file, with their status and rank, has been written by then.
 void report_failures(const std::vector<std::int32_t>& status, const std::vector<std::int64_t>& rank) {
-  std::vector<std::int64_t> failed;
-  for (std::size_t i = 0; i < status.size(); ++i) {
-    if (status[i] != svd_converged || rank[i] < 0) failed.push_back(static_cast<std::int64_t>(i));
-  }
+  const std::vector<std::int64_t> failed = failed_ids(status, rank);
   if (failed.empty()) return;
   throw computation_error(
       fmt::format("{} of {} matrices hold NaN or infinity, overflow, or did not converge: {} (see rank and status)",
@@ -34,24 +31,23 @@ void report_failures(const std::vector<std::int32_t>& status, const std::vector<
 
 template <class T>
 void decompose(const svd_command& command, const safetensors_file& file, const safetensors_entry& entry) {
-  sycl::queue queue(select_device(command.device), sycl::property::queue::in_order{});
-  const tensor<T> a = load_matrices<T>(queue, file, entry);
+  context ctx(select_device(command.device));
+  const tensor<T> a = load_matrices<T>(ctx, file, entry);
   const std::int64_t batch = a.shape()[0], m = a.shape()[1], n = a.shape()[2], k = std::min(m, n);
   svd_options options;
   options.vectors = command.values_only ? svd_vectors::none : command.full ? svd_vectors::full : svd_vectors::thin;
   const bool has_vectors = !command.values_only;
-  tensor<T> s(queue, {batch, k});
-  tensor<T> u(queue, {has_vectors ? batch : 0, m, command.full ? m : k});
-  tensor<T> vt(queue, {has_vectors ? batch : 0, command.full ? n : k, n});
-  tensor<std::int32_t> status(queue, {batch});
-  tensor<std::int64_t> rank(queue, {batch});
-  tensor<std::byte> scratchpad(queue, {svd_scratchpad_size<T>(queue, batch, m, n, options)});
-  const sycl::event done = svd<T>(queue, a.template as<3>(), s.template as<2>(), u.template as<3>(),
-                                  vt.template as<3>(), status.as<1>(), {}, scratchpad.span(), options);
-  const tensor<T>& values = s;
-  numerical_rank<T>(queue, values.template as<2>(), m, n, T(-1), T(0), rank.as<1>(), {done}).wait_and_throw();
+  tensor<T> s(ctx, {batch, k}), u, vt;
+  if (has_vectors) {
+    u = tensor<T>(ctx, {batch, m, command.full ? m : k});
+    vt = tensor<T>(ctx, {batch, command.full ? n : k, n});
+  }
+  tensor<std::int32_t> status(ctx, {batch});
+  tensor<std::int64_t> rank(ctx, {batch});
+  svd(ctx, a, {.s = s, .u = u, .vt = vt, .status = status}, options);
+  numerical_rank(ctx, s, rank, {.m = m, .n = n}).wait_and_throw();
 
-  const bool is_batch = entry.shape.size() == 3;  // a single matrix comes out without the batch dimension
+  const bool is_batch = entry.shape.size() == 3;  // the results of a single matrix have no batch dimension
   const auto shape = [&](std::vector<std::int64_t> extents) {
     if (!is_batch) extents.erase(extents.begin());
     return extents;
@@ -85,21 +81,20 @@ void run(const svd_command& command) {
 void add_svd(CLI::App& app) {
   auto command = std::make_shared<svd_command>();
   CLI::App* svd = app.add_subcommand("svd", "Singular value decompositions of a batch of matrices");
-  svd->add_option("--input", command->input, "A safetensors file with a tensor [batch, m, n] or [m, n]")
+  svd->add_option("--input", command->input, "Safetensors file with a tensor [batch, m, n] or [m, n]")
       ->required()
       ->check(some_path());
-  svd->add_option("--output", command->output, "The safetensors file to write: s, u, vt, rank, status")
+  svd->add_option("--output", command->output, "Safetensors file to write: s, u, vt, rank, status")
       ->required()
       ->check(some_path());
   svd->add_option("--tensor", command->tensor_name, "Name of the tensor to decompose")->capture_default_str();
-  CLI::Option* values_only = svd->add_flag("--values-only", command->values_only, "No vectors: s, rank and status");
-  svd->add_flag("--full", command->full, "Square u and vt instead of the thin ones")->excludes(values_only);
-  svd->add_option("--device", command->device, "An index, cpu, gpu, gpu:1 or a part of the name");
+  CLI::Option* values_only = svd->add_flag("--values-only", command->values_only, "Write only s, rank and status");
+  svd->add_flag("--full", command->full, "Write square u and vt instead of thin ones")->excludes(values_only);
+  svd->add_option("--device", command->device, device_help);
   svd->footer(
-      "status is 0 for a matrix that converged, 1 if it did not, 2 if it held NaN or infinity; rank is -1 if the "
-      "largest\n"
-      "singular value is not finite. If any status is not 0, or any rank is -1, the file is written and the exit code\n"
-      "is 1.\n\n"
+      "status is 0 for a matrix that converged, 1 if it did not converge, 2 if it contains NaN or infinity.\n"
+      "rank is -1 if the largest singular value is not finite.\n"
+      "If any status is not 0, or any rank is -1, the file is written and the exit code is 1.\n\n"
       "Examples:\n"
       "  nullscope svd --input weights.safetensors --tensor layer.0.weight --output factors.safetensors\n"
       "  nullscope svd --input batch.safetensors --output values.safetensors --values-only");

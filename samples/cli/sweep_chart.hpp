@@ -9,8 +9,8 @@
 
 namespace nullscope::cli {
 
-/// SVG: rank and null space over the length, with the bound min(S, d_v); the correlation, and the rank of the logits,
-/// where they were computed.
+/// SVG: rank and null space over the length, with the bound min(S, d_v); the correlation and the rank of the logits,
+/// if they were computed.
 std::string sweep_chart(const sweep_settings& settings, const std::vector<sweep_summary>& summaries);
 
 }  // namespace nullscope::cli

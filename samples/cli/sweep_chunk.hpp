@@ -1,124 +1,111 @@
-/// The heads of a unit that are computed at once, all in one piece of device memory.
+/// The heads of a unit that are computed at once, as one operation: all of their memory comes from the workspace.
 #pragma once
 
-#include <algorithm>
 #include <nullscope/effective_attention.hpp>
 #include <nullscope/null_space.hpp>
+#include <nullscope/operation.hpp>
 #include <nullscope/simplex.hpp>
-#include <optional>
-#include <span>
+#include <vector>
 
 #include "sweep_heads.hpp"
 
 namespace nullscope::cli {
 
+/// What is found, on the host: one element per head.
+template <class T>
+struct chunk_results {
+  std::vector<std::int32_t> status;
+  std::vector<std::int64_t> rank, rank_with_ones;
+  std::vector<effective_attention_summary<T>> summary;               ///< empty without a correlation
+  std::vector<std::int64_t> raw_logit_rank, alternative_logit_rank;  ///< empty unless of kind logits
+};
+
 template <class T>
 class sweep_chunk {
  public:
-  // What `compute` finds, one number a head.
-  view<std::int32_t, 1> status;
-  view<std::int64_t, 1> rank, rank_with_ones;
-  view<effective_attention_summary<T>, 1> summary;               ///< with scores
-  view<std::int64_t, 1> raw_logit_rank, alternative_logit_rank;  ///< of kind logits
-
-  /// Lays out memory for `count` heads; a last chunk may have `fewer`.
-  sweep_chunk(const sycl::queue& queue, const sweep_settings& settings, const sweep_unit& unit, std::int64_t count,
-              std::int64_t fewer, std::byte* memory)
-      : unit_(unit),
+  sweep_chunk(const sweep_settings& settings, const sweep_unit& unit, const head_range& range)
+      : settings_(settings),
+        unit_(unit),
+        range_(range),
         is_logits_(unit.kind == sweep_kind::logits),
-        has_scores_(is_logits_ || settings.has_pearson(unit.kind, unit.length)) {
-    memory_cutter cutter(memory);
-    const std::int64_t s = unit.length, k = std::min(s, settings.value_size(unit.kind));
-    heads_.emplace(settings, unit, count, has_scores_, cutter);
-    basis_ = cutter.array<T>(count, s, k + 1);
-    singular_values_ = cutter.array<T>(count, k);
-    status = cutter.array<std::int32_t>(count);
-    rank = cutter.array<std::int64_t>(count);
-    rank_with_ones = cutter.array<std::int64_t>(count);
-    if (has_scores_) {
-      p_ = cutter.array<T>(count, s, k);
-      log_sum_exp_ = cutter.array<T>(count, s);
-      summary = cutter.array<effective_attention_summary<T>>(count);
-    }
-    if (is_logits_) {
-      raw_ = cutter.array<T>(count, s, s);
-      alternatives_ = cutter.array<T>(count, 1, s, s);
-      lambda_ = cutter.array<T>(count, 1, s);
-      raw_logit_rank = cutter.array<std::int64_t>(count);
-      alternative_logit_rank = cutter.array<std::int64_t>(count);
-    }
-    scratchpad_ = cutter.bytes(std::max(scratchpad_size(queue, count), scratchpad_size(queue, fewer)));
-    bytes_ = cutter.used();
-  }
+        has_scores_(is_logits_ || settings.has_pearson(unit.kind, unit.length)) {}
 
-  std::int64_t bytes() const { return bytes_; }
-
-  /// The queue is in order; results are there when it is empty.
-  void compute(sycl::queue& queue, const head_range& range) {
-    const auto part = [&](auto array) { return slice(array, 0, 0, range.count); };
-    heads_->generate(queue, range);
-    // (count, S, k) of u and a column of zeros, where the vector of ones will go
-    queue.memset(basis_.data, 0, static_cast<std::size_t>(basis_.size()) * sizeof(T));
-    const view<T, 3> basis = part(basis_), u = slice(basis, 2, 0, basis.extent[2] - 1);
+  /// `results` is filled when the event is complete, and must live until then.
+  sycl::event compute(context& ctx, chunk_results<T>& results) const {
+    operation op(ctx, "sweep");
+    const std::int64_t count = range_.count, s = unit_.length, k = std::min(s, settings_.value_size(unit_.kind));
+    const sweep_heads<T> heads(op, settings_, unit_, range_, has_scores_);
+    // u, and a column of zeros, where the vector of ones will go
+    const view<T, 3> basis = op.take_array<T>(count, s, k + 1), u = slice(basis, 2, 0, k);
+    op.run([=](sycl::queue& queue, const events& dependencies) {
+      return queue.memset(basis.data, 0, static_cast<std::size_t>(basis.size()) * sizeof(T), dependencies);
+    });
+    const view<T, 2> singular_values = op.take_array<T>(count, k);
+    const view<std::int32_t, 1> status = op.take_array<std::int32_t>(count);
+    const view<std::int64_t, 1> rank = op.take_array<std::int64_t>(count);
+    const view<std::int64_t, 1> rank_with_ones = op.take_array<std::int64_t>(count);
     if (has_scores_) {
-      effective_attention_results<T> results{part(p_),          u, part(singular_values_), part(rank), part(status),
-                                             part(log_sum_exp_)};
-      results.summary = part(summary);
-      effective_attention<T>(queue, heads(range.count), results, scratchpad_);
+      const view<T, 3> p = op.take_array<T>(count, s, k);
+      const view<T, 2> log_sum_exp = op.take_array<T>(count, s);
+      const auto summary = op.take_array<effective_attention_summary<T>>(count);
+      effective_attention(ctx, {heads.q, heads.k, heads.v, heads.h},
+                          {.p = p,
+                           .u = u,
+                           .s = singular_values,
+                           .rank = rank,
+                           .status = status,
+                           .log_sum_exp = log_sum_exp,
+                           .summary = summary});
+      append_ones(ctx, rank, {.basis = basis, .rank_with_ones = rank_with_ones});
+      to_host(op, summary, results.summary);
+      if (is_logits_) {
+        find_logit_ranks(op, heads, {heads.q, heads.k, log_sum_exp, p, u}, basis, rank_with_ones, results);
+      }
     } else {
-      range_basis<T>(queue, part(heads_->v), part(heads_->h), u, part(singular_values_), part(rank), part(status),
-                     scratchpad_);
+      range_basis(ctx, {heads.v, heads.h}, {.u = u, .s = singular_values, .rank = rank, .status = status});
+      append_ones(ctx, rank, {.basis = basis, .rank_with_ones = rank_with_ones});
     }
-    append_ones<T>(queue, basis, part(rank), part(rank_with_ones), scratchpad_);
-    if (is_logits_) compute_logit_ranks(queue, range);
+    to_host(op, status, results.status);
+    to_host(op, rank, results.rank);
+    to_host(op, rank_with_ones, results.rank_with_ones);
+    return op.submit();
   }
 
  private:
   // Below 1, because the largest possible step would put a zero, which has no logit, into every row.
   static constexpr double share_of_largest_step = 0.5;
 
-  attention_heads<T> heads(std::int64_t count) const {
-    return {slice(heads_->q, 0, 0, count), slice(heads_->k, 0, 0, count), slice(heads_->v, 0, 0, count),
-            slice(heads_->h, 0, 0, count)};
-  }
-
-  std::int64_t scratchpad_size(const sycl::queue& queue, std::int64_t count) const {
-    const std::int64_t s = unit_.length, columns = basis_.extent[2];
-    std::int64_t size = append_ones_scratchpad_size<T>(count, s);
-    size = std::max(
-        size, has_scores_ ? effective_attention_scratchpad_size<T>(queue, heads(count))
-                          : range_basis_scratchpad_size<T>(queue, count, s, heads_->v.extent[2], heads_->h.extent[2]));
-    if (!is_logits_) return size;
-    return std::max({size, simplex_alternatives_scratchpad_size<T>(queue, count, 1, s, s, columns),
-                     logit_rank_scratchpad_size<T>(queue, count, s, s)});
+  template <class Number>
+  static void to_host(operation& op, const view<Number, 1>& from, std::vector<Number>& to) {
+    to.resize(static_cast<std::size_t>(from.size()));
+    op.run([=, host = to.data()](sycl::queue& queue, const events& dependencies) {
+      return queue.copy(from.data, host, static_cast<std::size_t>(from.size()), dependencies);
+    });
   }
 
   /// Weights A, other weights with the same output, and the ranks of the logits of both.
-  void compute_logit_ranks(sycl::queue& queue, const head_range& range) {
-    const auto part = [&](auto array) { return slice(array, 0, 0, range.count); };
-    const attention_heads<T> heads = this->heads(range.count);
-    const view<T, 3> basis = part(basis_), raw = part(raw_);
-    attention_part<T>(queue, attention_matrix::raw,
-                      {heads.q, heads.k, part(log_sum_exp_), part(p_), slice(basis, 2, 0, basis.extent[2] - 1)}, 0, 0,
-                      raw);
-    simplex_options options;
-    options.share = share_of_largest_step;
-    simplex_alternatives<T>(queue, raw, basis, part(rank_with_ones), part(alternatives_), part(lambda_),
-                            heads_->alternatives_stream(range), scratchpad_, options);
-    logit_rank<T>(queue, raw, part(raw_logit_rank), scratchpad_);
-    logit_rank<T>(queue, contiguous<const T>(alternatives_.data, range.count, unit_.length, unit_.length),
-                  part(alternative_logit_rank), scratchpad_);
+  void find_logit_ranks(operation& op, const sweep_heads<T>& heads, const attention_factors<T>& factors,
+                        const view<T, 3>& basis, const view<std::int64_t, 1>& rank_with_ones,
+                        chunk_results<T>& results) const {
+    const std::int64_t count = range_.count, s = unit_.length;
+    const view<T, 3> raw = op.take_array<T>(count, s, s);
+    const view<T, 4> alternatives = op.take_array<T>(count, 1, s, s);
+    const view<T, 3> lambda = op.take_array<T>(count, 1, s);
+    const view<std::int64_t, 1> raw_rank = op.take_array<std::int64_t>(count);
+    const view<std::int64_t, 1> alternative_rank = op.take_array<std::int64_t>(count);
+    attention_part(op.ctx(), factors, raw, {.matrix = attention_matrix::raw});
+    simplex_alternatives(op.ctx(), {raw, basis, rank_with_ones}, {alternatives, lambda},
+                         {.stream = heads.alternatives_stream(range_), .share = share_of_largest_step});
+    logit_rank(op.ctx(), raw, raw_rank);
+    logit_rank(op.ctx(), merge(alternatives, 0), alternative_rank);
+    to_host(op, raw_rank, results.raw_logit_rank);
+    to_host(op, alternative_rank, results.alternative_logit_rank);
   }
 
-  sweep_unit unit_;
+  const sweep_settings& settings_;
+  const sweep_unit& unit_;
+  head_range range_;
   bool is_logits_, has_scores_;
-  std::optional<sweep_heads<T>> heads_;
-  view<T, 3> basis_, p_;  // (count, S, k + 1), (count, S, k)
-  view<T, 2> singular_values_, log_sum_exp_;
-  view<T, 3> raw_, lambda_;  // (count, S, S), (count, 1, S)
-  view<T, 4> alternatives_;  // (count, 1, S, S)
-  std::span<std::byte> scratchpad_;
-  std::int64_t bytes_ = 0;
 };
 
 }  // namespace nullscope::cli

@@ -12,7 +12,7 @@
 namespace nullscope::cli {
 namespace {
 
-/// Six decimals: what is right of a correlation in single precision, and enough for any chart.
+/// Six decimals: the accuracy of a correlation in single precision, and enough for any chart.
 double rounded(double correlation) { return std::round(correlation * 1e6) / 1e6; }
 
 double in_mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
@@ -20,37 +20,44 @@ double in_mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20
 template <class T>
 class computer : public sweep_computer {
  public:
-  computer(const sweep_settings& settings, const sycl::device& device)
-      : settings_(settings), queue_(device, sycl::property::queue::in_order{}) {}
+  computer(const sweep_settings& settings, const sycl::device& device) : settings_(settings), ctx_(device) {}
 
-  std::int64_t memory_of(const sweep_unit& unit) const override { return chunk_of(unit, chunk_size(unit)).bytes(); }
+  std::int64_t memory_of(const sweep_unit& unit) override { return bytes_of(unit, chunk_size(unit)); }
 
   std::vector<sweep_row> compute(const sweep_unit& unit) override {
     const std::int64_t size = chunk_size(unit), end = unit.first + unit.count;
-    const std::int64_t bytes = chunk_of(unit, size).bytes();
+    const std::int64_t bytes = bytes_of(unit, size);
     if (memory_.size() < bytes) {
-      memory_ = {};  // before the larger one, so that both are never there together
-      memory_ = tensor<std::byte>(queue_, {bytes});
+      ctx_.use_workspace({});
+      memory_ = {};  // before the larger one, so that both are never allocated at once
+      memory_ = tensor<std::byte>(ctx_, {bytes});
+      ctx_.use_workspace(memory_.span());
     }
-    sweep_chunk<T> chunk = chunk_of(unit, size, memory_.data());
     std::vector<sweep_row> rows;
     for (std::int64_t first = unit.first; first < end; first += size) {
       const head_range range{first, std::min(size, end - first)};
-      chunk.compute(queue_, range);
-      append_rows(unit, chunk, range, rows);
+      chunk_results<T> results;
+      sweep_chunk<T>(settings_, unit, range).compute(ctx_, results).wait_and_throw();
+      append_rows(unit, range, results, rows);
     }
     return rows;
   }
 
  private:
-  sweep_chunk<T> chunk_of(const sweep_unit& unit, std::int64_t size, std::byte* memory = nullptr) const {
-    return {queue_, settings_, unit, size, unit.count % size, memory};
+  /// Bytes of device memory for chunks of `size` heads; the last one may have fewer, which may take more.
+  std::int64_t bytes_of(const sweep_unit& unit, std::int64_t size) {
+    return required_workspace(ctx_, [&](context& ctx) {
+      for (const std::int64_t count : {size, unit.count % size}) {
+        chunk_results<T> results;
+        if (count > 0) sweep_chunk<T>(settings_, unit, {unit.first, count}).compute(ctx, results);
+      }
+    });
   }
 
   /// As many heads at once as the budget allows, found by halving.
-  std::int64_t chunk_size(const sweep_unit& unit) const {
+  std::int64_t chunk_size(const sweep_unit& unit) {
     for (std::int64_t size = unit.count;; size = (size + 1) / 2) {
-      const std::int64_t bytes = chunk_of(unit, size).bytes();
+      const std::int64_t bytes = bytes_of(unit, size);
       if (bytes <= settings_.memory) return size;
       if (size > 1) continue;
       throw invalid_argument(
@@ -59,20 +66,9 @@ class computer : public sweep_computer {
     }
   }
 
-  template <class Number>
-  std::vector<Number> to_host(const view<Number, 1>& array, std::int64_t count) {
-    std::vector<Number> host(array.data == nullptr ? 0 : static_cast<std::size_t>(count));
-    queue_.copy(array.data, host.data(), host.size()).wait_and_throw();
-    return host;
-  }
-
-  void append_rows(const sweep_unit& unit, const sweep_chunk<T>& chunk, const head_range& range,
-                   std::vector<sweep_row>& rows) {
-    const auto status = to_host(chunk.status, range.count);
-    const auto rank = to_host(chunk.rank, range.count), with_ones = to_host(chunk.rank_with_ones, range.count);
-    const auto summary = to_host(chunk.summary, range.count);
-    const auto raw = to_host(chunk.raw_logit_rank, range.count);
-    const auto alternative = to_host(chunk.alternative_logit_rank, range.count);
+  void append_rows(const sweep_unit& unit, const head_range& range, const chunk_results<T>& results,
+                   std::vector<sweep_row>& rows) const {
+    const auto& [status, rank, with_ones, summary, raw, alternative] = results;
     for (std::size_t i = 0; i < status.size(); ++i) {
       const std::int64_t number = range.first + static_cast<std::int64_t>(i);
       sweep_row row{unit.kind, unit.length, number / settings_.heads, number % settings_.heads};
@@ -98,8 +94,8 @@ class computer : public sweep_computer {
   }
 
   sweep_settings settings_;
-  sycl::queue queue_;
-  tensor<std::byte> memory_;
+  tensor<std::byte> memory_;  // the workspace of the context: never more than the budget
+  context ctx_;
 };
 
 }  // namespace

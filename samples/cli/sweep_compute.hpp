@@ -18,7 +18,7 @@ class sweep_computer {
   virtual std::vector<sweep_row> compute(const sweep_unit& unit) = 0;
 
   /// Bytes of device memory that the unit takes. Throws invalid_argument if one head alone is above the budget.
-  virtual std::int64_t memory_of(const sweep_unit& unit) const = 0;
+  virtual std::int64_t memory_of(const sweep_unit& unit) = 0;
 };
 
 std::unique_ptr<sweep_computer> make_sweep_computer(const sweep_settings& settings, const sycl::device& device);

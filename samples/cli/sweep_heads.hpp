@@ -4,41 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <nullscope/gemm.hpp>
+#include <nullscope/operation.hpp>
 #include <nullscope/random.hpp>
 #include <nullscope/view.hpp>
-#include <span>
 
 #include "sweep_settings.hpp"
 
 namespace nullscope::cli {
-
-/// Cuts memory into arrays; with no memory behind it, it only counts bytes.
-class memory_cutter {
- public:
-  explicit memory_cutter(std::byte* memory) : memory_(memory) {}
-
-  template <class T, class... Extent>
-  auto array(Extent... extents) {
-    auto result = contiguous<T>(nullptr, extents...);
-    result.data = reinterpret_cast<T*>(bytes(result.size() * static_cast<std::int64_t>(sizeof(T))).data());
-    return result;
-  }
-
-  std::span<std::byte> bytes(std::int64_t count) {
-    std::byte* const first = memory_ == nullptr ? nullptr : memory_ + used_;
-    used_ += (count + 63) / 64 * 64;
-    return {first, static_cast<std::size_t>(count)};
-  }
-
-  std::int64_t used() const { return used_; }
-
- private:
-  std::byte* memory_;
-  std::int64_t used_ = 0;
-};
 
 /// Heads [first, first + count) of those of a unit, counted as there.
 struct head_range {
@@ -48,35 +22,25 @@ struct head_range {
 template <class T>
 class sweep_heads {
  public:
-  view<T, 3> q, k;  ///< (count, S, d_k); without data if no scores are wanted
+  view<T, 3> q, k;  ///< (count, S, d_k); absent without scores
   view<T, 3> v;     ///< (count, S, d_v)
   view<T, 3> h;     ///< (count, d_v, d)
 
-  sweep_heads(const sweep_settings& settings, const sweep_unit& unit, std::int64_t count, bool with_scores,
-              memory_cutter& memory)
-      : settings_(settings), unit_(unit), with_scores_(with_scores) {
+  /// Takes memory for the heads from the workspace of `op` and generates them as steps of it.
+  sweep_heads(operation& op, const sweep_settings& settings, const sweep_unit& unit, const head_range& range,
+              bool with_scores)
+      : ctx_(op.ctx()), settings_(settings), unit_(unit), with_scores_(with_scores) {
     const std::int64_t keys = settings.key_size, values = settings.value_size(unit.kind);
-    v = memory.array<T>(count, unit.length, values);
-    h = memory.array<T>(count, values, settings.width);
+    v = op.take_array<T>(range.count, unit.length, values);
+    h = op.take_array<T>(range.count, values, settings.width);
     if (with_scores) {
-      q = memory.array<T>(count, unit.length, keys);
-      k = memory.array<T>(count, unit.length, keys);
+      q = op.take_array<T>(range.count, unit.length, keys);
+      k = op.take_array<T>(range.count, unit.length, keys);
     }
-    tokens_ = memory.array<T>(1, std::min(unit.length, token_rows), settings.width);
-    const std::int64_t at_once = std::min(count, settings.heads);
-    value_weights_ = memory.array<T>(at_once, settings.width, values);
-    if (with_scores) {
-      query_weights_ = memory.array<T>(at_once, settings.width, keys);
-      key_weights_ = memory.array<T>(at_once, settings.width, keys);
-    }
-  }
-
-  /// The queue is in order.
-  void generate(sycl::queue& queue, const head_range& range) {
     for (std::int64_t i = range.first; i < range.first + range.count;) {
-      const std::int64_t head = i % settings_.heads;
-      const std::int64_t count = std::min(settings_.heads - head, range.first + range.count - i);
-      generate_sample(queue, i / settings_.heads, head, count, i - range.first);
+      const std::int64_t head = i % settings.heads;
+      const std::int64_t count = std::min(settings.heads - head, range.first + range.count - i);
+      generate(i / settings.heads, {head, count}, i - range.first);
       i += count;
     }
   }
@@ -87,7 +51,7 @@ class sweep_heads {
   }
 
  private:
-  // Tokens are made and multiplied a block at a time, so that S x d numbers are never held.
+  // Tokens are generated and multiplied in blocks, so that S x d numbers are never held.
   static constexpr std::int64_t token_rows = 8192;
 
   enum class purpose : std::uint64_t {
@@ -106,49 +70,51 @@ class sweep_heads {
                                 static_cast<std::uint64_t>(what) << 16 | static_cast<std::uint64_t>(index)};
   }
 
-  /// Heads [head, head + count) of the first matrices of `weights` (at_once, rows, columns).
-  void fill(sycl::queue& queue, const view<T, 3>& weights, purpose what, std::int64_t sample, std::int64_t head,
-            std::int64_t count) {
-    const std::int64_t size = weights.extent[1] * weights.extent[2];
-    const T deviation = T(1) / std::sqrt(static_cast<T>(weights.extent[1]));
-    for (std::int64_t i = 0; i < count; ++i) {
-      fill_normal<T>(queue, contiguous(weights.data + i * size, size), stream(what, sample, head + i), 0, deviation);
+  /// The weights of some heads of a sample; weights (heads, rows, columns) is contiguous.
+  void fill(const view<T, 3>& weights, purpose what, std::int64_t sample, std::int64_t first_head) {
+    const double deviation = static_cast<double>(T(1) / std::sqrt(static_cast<T>(weights.extent[1])));
+    for (std::int64_t i = 0; i < weights.extent[0]; ++i) {
+      fill_normal(ctx_, merge(select(weights, 0, i), 0), stream(what, sample, first_head + i),
+                  {.deviation = deviation});
     }
   }
 
-  void multiply(sycl::queue& queue, const view<T, 3>& tokens, const view<T, 3>& weights, const view<T, 3>& result,
-                std::int64_t to, std::int64_t count, std::int64_t row) {
-    gemm(queue, T(1), tokens, slice(weights, 0, 0, count), T(0),
-         slice(slice(result, 0, to, count), 1, row, tokens.extent[1]));
-  }
-
-  /// Heads [head, head + count) of one sample, into matrices [to, to + count) of q, k, v and h.
-  void generate_sample(sycl::queue& queue, std::int64_t sample, std::int64_t head, std::int64_t count,
-                       std::int64_t to) {
+  /// Some heads of one sample, as matrices [to, to + heads.count) of q, k, v and h.
+  void generate(std::int64_t sample, const head_range& heads, std::int64_t to) {
+    operation op(ctx_, "sweep: heads");  // its memory is free again when these heads are complete
     const bool is_added = unit_.kind == sweep_kind::added;
-    fill(queue, value_weights_, is_added ? purpose::added_values : purpose::values, sample, head, count);
-    fill(queue, slice(h, 0, to, count), is_added ? purpose::added_outputs : purpose::outputs, sample, head, count);
+    const auto weights = [&](purpose what, std::int64_t columns) {
+      const view<T, 3> result = op.take_array<T>(heads.count, settings_.width, columns);
+      fill(result, what, sample, heads.first);
+      return result;
+    };
+    fill(slice(h, 0, to, heads.count), is_added ? purpose::added_outputs : purpose::outputs, sample, heads.first);
+    const view<T, 3> value_weights = weights(is_added ? purpose::added_values : purpose::values, v.extent[2]);
+    view<T, 3> query_weights, key_weights;
     if (with_scores_) {
-      fill(queue, query_weights_, purpose::queries, sample, head, count);
-      fill(queue, key_weights_, purpose::keys, sample, head, count);
+      query_weights = weights(purpose::queries, q.extent[2]);
+      key_weights = weights(purpose::keys, k.extent[2]);
     }
+    const view<T, 3> block = op.take_array<T>(1, std::min(unit_.length, token_rows), settings_.width);
     for (std::int64_t row = 0; row < unit_.length; row += token_rows) {
-      // (1, rows, d) by (count, d, d_k) -> (count, rows, d_k)
-      const view<T, 3> tokens = slice(tokens_, 1, 0, std::min(token_rows, unit_.length - row));
-      fill_normal<T>(queue, contiguous(tokens.data, tokens.size()), stream(purpose::tokens, sample, row / token_rows),
-                     0, 1);
-      multiply(queue, tokens, value_weights_, v, to, count, row);
+      const view<T, 3> tokens = slice(block, 1, 0, std::min(token_rows, unit_.length - row));
+      fill_normal(ctx_, contiguous(tokens.data, tokens.size()), stream(purpose::tokens, sample, row / token_rows));
+      // (1, rows, d) by (heads, d, d_k) -> (heads, rows, d_k)
+      const auto multiply = [&](const view<T, 3>& by, const view<T, 3>& result) {
+        gemm(ctx_, {tokens, by}, slice(slice(result, 0, to, heads.count), 1, row, tokens.extent[1]));
+      };
+      multiply(value_weights, v);
       if (!with_scores_) continue;
-      multiply(queue, tokens, query_weights_, q, to, count, row);
-      multiply(queue, tokens, key_weights_, k, to, count, row);
+      multiply(query_weights, q);
+      multiply(key_weights, k);
     }
+    op.submit();
   }
 
-  sweep_settings settings_;
-  sweep_unit unit_;
+  context& ctx_;
+  const sweep_settings& settings_;
+  const sweep_unit& unit_;
   bool with_scores_;
-  view<T, 3> tokens_;                                       // (1, rows of a block, d)
-  view<T, 3> query_weights_, key_weights_, value_weights_;  // (heads at once, d, d_k or d_v)
 };
 
 }  // namespace nullscope::cli

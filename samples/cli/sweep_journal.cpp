@@ -12,14 +12,14 @@
 namespace nullscope::cli {
 namespace {
 
-/// FNV-1a, 64 bits: enough to know a torn line.
+/// FNV-1a, 64 bits: enough to recognise an incomplete line.
 std::string checksum(std::string_view text) {
   std::uint64_t hash = 14695981039346656037u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
   return fmt::format("{:016x}", hash);
 }
 
-/// Takes the next line off the text: its JSON, or nothing if the line is torn.
+/// Removes the next line from the text and returns its JSON, or nothing if the line is incomplete.
 std::optional<nlohmann::ordered_json> take_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
   if (end == std::string_view::npos || end < 17) return std::nullopt;
@@ -37,8 +37,8 @@ void expect_same_settings(const std::filesystem::path& where, const nlohmann::or
     const nlohmann::ordered_json old = there.value(name, nlohmann::ordered_json());
     if (old == value) continue;
     throw invalid_argument(
-        fmt::format("--resume: {} was begun with {} {}, and now it is {}; give the same settings, or "
-                    "--overwrite to begin anew",
+        fmt::format("--resume: {} was started with {} {}, not {}; use the same settings, or --overwrite to start "
+                    "over",
                     where.string(), name, old.dump(), value.dump()));
   }
 }
@@ -71,7 +71,7 @@ std::optional<sweep_journal> sweep_journal::resume(const std::filesystem::path& 
   while (const auto line = take_line(rest)) journal.kept_.at(line->at("unit")) = line->at("rows");
   journal.good_bytes_ = static_cast<std::int64_t>(text.size() - rest.size());
   if (ftruncate(journal.file_.number(), journal.good_bytes_) != 0) {
-    throw file_error(fmt::format("cannot drop the torn end of {}", path.string()));
+    throw file_error(fmt::format("cannot remove the incomplete end of {}", path.string()));
   }
   return journal;
 }
@@ -85,7 +85,8 @@ void sweep_journal::append_line(const std::string& json) {
   try {
     file_.write_to_disk(path_, line);
   } catch (...) {
-    [[maybe_unused]] const int ignored = ftruncate(file_.number(), good_bytes_);  // its checksum would tell as well
+    [[maybe_unused]] const int ignored =
+        ftruncate(file_.number(), good_bytes_);  // if that fails, its checksum will reveal it
     throw;
   }
   good_bytes_ += static_cast<std::int64_t>(line.size());

@@ -1,8 +1,8 @@
-/// What keeps an interrupted sweep from losing anything: each finished unit is a line of a file, on the disk before the
-/// next one counts.
+/// Keeps the finished work of an interrupted sweep: each finished unit becomes a line of a file, and is on the disk
+/// before the next one is accepted.
 ///
 /// A line is a checksum, a blank and JSON: first {"settings": ...}, then {"unit": number, "rows": ...} in the order in
-/// which units were finished. A line that a kill or a full disk has torn fails its checksum, and is dropped.
+/// which units were finished. An incomplete line, after a kill or on a full disk, fails its checksum and is dropped.
 #pragma once
 
 #include <filesystem>
@@ -16,19 +16,19 @@ namespace nullscope::cli {
 
 class sweep_journal {
  public:
-  /// Begins a journal at `path`; one that is there is replaced. Throws file_error.
+  /// Begins a journal at `path` and replaces an existing one. Throws file_error.
   static sweep_journal begin(const std::filesystem::path& path, const nlohmann::ordered_json& settings,
                              std::size_t units);
 
-  /// Goes on with the journal at `path`; std::nullopt if it does not even hold its settings. Throws invalid_argument,
-  /// naming the setting, if they are not these.
+  /// Continues the journal at `path`; std::nullopt if it does not contain its settings. Throws invalid_argument with
+  /// the name of the setting if they differ.
   static std::optional<sweep_journal> resume(const std::filesystem::path& path, const nlohmann::ordered_json& settings,
                                              std::size_t units);
 
-  /// The rows of each unit; null for those that are still to be computed.
+  /// The rows of each unit; null if it has not been computed.
   const std::vector<nlohmann::json>& kept() const { return kept_; }
 
-  /// The unit is on the disk when this returns. On an error the journal stays as it was.
+  /// The unit is on the disk when this returns. After an error the journal is as it was.
   void append(std::size_t unit, const nlohmann::json& rows);
 
  private:
@@ -38,10 +38,10 @@ class sweep_journal {
   std::filesystem::path path_;
   file_handle file_;
   std::vector<nlohmann::json> kept_;
-  std::int64_t good_bytes_ = 0;  // after the last line that is whole
+  std::int64_t good_bytes_ = 0;  // up to the end of the last complete line
 };
 
-/// Throws invalid_argument that names the first setting that differs.
+/// Throws invalid_argument with the name of the first setting that differs.
 void expect_same_settings(const std::filesystem::path& where, const nlohmann::ordered_json& there,
                           const nlohmann::ordered_json& wanted);
 

@@ -8,7 +8,7 @@
 namespace nullscope::cli {
 namespace {
 
-/// "64", or "60..64" if the rows differ; "-" if there is nothing.
+/// "64", or "60..64" if the rows differ; "-" if there is no value.
 std::string range_text(const sweep_spread& spread, int digits) {
   if (std::isnan(spread.mean)) return "-";
   const std::string least = fmt::format("{:.{}f}", spread.least, digits);
@@ -60,7 +60,7 @@ nlohmann::ordered_json to_json(const sweep_row& row) {
   return json;
 }
 
-/// `"name": [` and one element a line, so that a long file can be read and compared.
+/// `"name": [` and one element per line, so that people can read and compare long files.
 template <class Element>
 std::string list_text(const char* name, const std::vector<Element>& elements, bool of_logits) {
   std::string text;

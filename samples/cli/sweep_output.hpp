@@ -1,4 +1,4 @@
-/// What a sweep shows and writes: the table, sweep.csv and sweep.json.
+/// What a sweep prints and writes: the table, sweep.csv and sweep.json.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace nullscope::cli {
 
-/// The heads of the table's columns, and one line of it; logits have columns of their own.
+/// The header of the table, and one line of it. Kind logits has a table of its own.
 std::string table_head(sweep_kind kind);
 std::string table_line(const sweep_summary& summary);
 
-/// One line a head. The rows of kind logits have a file of their own.
+/// One line per head. The rows of kind logits go to a separate file.
 std::string sweep_csv(const std::vector<sweep_row>& rows);
 std::string logit_csv(const std::vector<sweep_row>& rows);
 

@@ -1,4 +1,4 @@
-/// The numbers that a sweep finds, one row a head.
+/// The results of a sweep, one row per head.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace nullscope::cli {
 struct sweep_row {
   sweep_kind kind;
   std::int64_t length, sample, head;
-  std::int64_t rank = 0, null_dim = 0, null_dim_ones = 0;       ///< of T; of the logits' own kind: see below
+  std::int64_t rank = 0, null_dim = 0, null_dim_ones = 0;       ///< of T; not of kind logits
   double pearson = std::numeric_limits<double>::quiet_NaN();    ///< of raw and effective attention; NaN: not computed
   std::int64_t raw_logit_rank = 0, alternative_logit_rank = 0;  ///< only of kind logits
 };
@@ -35,7 +35,7 @@ struct sweep_summary {
 /// `rows` are of one length and kind.
 sweep_summary summarise(const std::vector<sweep_row>& rows);
 
-/// One summary a length and kind, in the order of the rows.
+/// One summary per length and kind, in the order of the rows.
 std::vector<sweep_summary> summaries_of(const std::vector<sweep_row>& rows);
 
 }  // namespace nullscope::cli

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <nullscope/atomic_file.hpp>
 #include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/version.hpp>
@@ -25,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The device of this process: the chosen one, and for further processes on the machine the next ones like it.
+/// The device of this process: the chosen one, or, for further processes on the same machine, the next device like it.
 sycl::device device_for(const std::string& text, std::size_t place) {
   const sycl::device chosen = select_device(text);
   std::vector<sycl::device> alike;
@@ -38,7 +39,7 @@ sycl::device device_for(const std::string& text, std::size_t place) {
   return alike.empty() ? chosen : alike[(first + place) % alike.size()];
 }
 
-/// Everything that decides the bytes of the files.
+/// Everything that determines the bytes of the files.
 nlohmann::ordered_json identity_of(const sweep_settings& settings, const sycl::device& device) {
   const device_properties& about = properties(device);
   nlohmann::ordered_json identity = to_json(settings);
@@ -63,7 +64,7 @@ class sweep_run {
     const std::optional<nlohmann::ordered_json> finished = finished_settings();
     if (command_.resume && finished) {
       expect_same_settings(path("sweep.json"), *finished, identity_);
-      if (!command_.quiet) fmt::print("The sweep in {} is finished.\n", command_.folder.string());
+      if (!command_.quiet) fmt::print("The sweep in {} is already finished.\n", command_.folder.string());
       return;
     }
     std::int64_t memory = 0;
@@ -106,22 +107,22 @@ class sweep_run {
 
   std::string kept_text() const {
     const auto kept = std::ranges::count_if(results_, [](const auto& rows) { return !rows.empty(); });
-    return fmt::format("{} of {} units are kept; go on with --resume", kept, units_.size());
+    return fmt::format("{} of {} units are kept; continue with --resume", kept, units_.size());
   }
 
-  /// What is written in the results of the folder, if there are any and no journal beside them: then nothing is left to
-  /// do there. Throws file_error if they are no results of a sweep.
+  /// The settings of the finished sweep in the folder, if there is one: results without a journal next to them. Throws
+  /// file_error if sweep.json is not the result of a sweep.
   std::optional<nlohmann::ordered_json> finished_settings() const {
-    std::error_code ignored;  // a folder that cannot be searched will be complained about when it is written to
+    std::error_code ignored;  // an unreadable folder is reported when it is written to
     if (command_.overwrite || fs::exists(path("sweep.journal"), ignored)) return std::nullopt;
     if (!fs::exists(path("sweep.json"), ignored)) return std::nullopt;
     const auto there = nlohmann::ordered_json::parse(read_file(path("sweep.json")), nullptr, false);
     if (there.is_object() && there.contains("settings") && there["settings"].is_object()) return there["settings"];
     throw file_error(
-        fmt::format("{} holds no results of a sweep; --overwrite replaces it", path("sweep.json").string()));
+        fmt::format("{} is not the result of a sweep; use --overwrite to replace it", path("sweep.json").string()));
   }
 
-  /// A finished sweep of the same settings may be replaced: nothing is lost with it.
+  /// A finished sweep with the same settings may be replaced: nothing is lost.
   bool can_be_made_again(const nlohmann::ordered_json& theirs) const {
     const nlohmann::ordered_json ours = to_json(command_.settings);
     return std::ranges::all_of(ours.items(), [&](const auto& item) {
@@ -132,14 +133,14 @@ class sweep_run {
   void make_folder() const {
     std::error_code failure;
     fs::create_directories(command_.folder, failure);
-    if (failure) throw file_error(fmt::format("cannot make {}: {}", command_.folder.string(), failure.message()));
+    if (failure) throw file_error(fmt::format("cannot create {}: {}", command_.folder.string(), failure.message()));
   }
 
   void expect_nothing_there() const {
     for (const char* name : {"sweep.journal", "sweep.json", "sweep.csv", "sweep.svg", "sweep_logit_rank.csv"}) {
       if (!fs::exists(path(name))) continue;
       throw file_error(
-          fmt::format("{} is there already; --resume goes on with it, --overwrite begins anew", path(name).string()));
+          fmt::format("{} already exists; --resume continues the sweep, --overwrite starts over", path(name).string()));
     }
   }
 
@@ -156,8 +157,8 @@ class sweep_run {
     fmt::print("Null-space sweep: d = {}, {} heads, d_k = {}, seed {}, {} on {}\n", s.width, s.heads, s.key_size,
                s.seed, s.is_double ? "f64" : "f32", identity_["device"].get<std::string>());
     const auto kept = std::ranges::count_if(journal_->kept(), [](const auto& rows) { return !rows.is_null(); });
-    fmt::print("{} units of work{}; at most {} MiB of device memory a process\n\n", units_.size(),
-               kept > 0 ? fmt::format(", {} of them kept", kept) : "", (memory >> 20) + 1);
+    fmt::print("{} units of work{}; at most {} MiB of device memory per process\n\n", units_.size(),
+               kept > 0 ? fmt::format(", {} of them finished", kept) : "", (memory >> 20) + 1);
     std::fflush(stdout);
   }
 
@@ -169,7 +170,7 @@ class sweep_run {
     print_complete_lines();
   }
 
-  /// Prints the lines of the table that have become complete, in the order of the units.
+  /// Prints the lines of the table that are complete now, in the order of the units.
   void print_complete_lines() {
     while (printed_ < units_.size()) {
       std::vector<sweep_row> rows;
@@ -192,7 +193,7 @@ class sweep_run {
     }
   }
 
-  /// Between two looks at the work: answers a signal, draws the bar.
+  /// Called while the work runs: handles a signal, draws the progress bar.
   void wait() {
     if (const int signal = noted_signal(); signal != 0) {
       progress_->clear();
@@ -212,9 +213,9 @@ class sweep_run {
     if (command_.settings.logit_rank) {
       write_atomically(path("sweep_logit_rank.csv"), logit_csv(rows));
     } else {
-      fs::remove(path("sweep_logit_rank.csv"));  // of the sweep that is overwritten
+      fs::remove(path("sweep_logit_rank.csv"));  // left by the sweep that is overwritten
     }
-    // Last, because it says that the sweep is finished.
+    // Last, because it marks the sweep as finished.
     write_atomically(path("sweep.json"), sweep_json({{"settings", identity_}}, summaries, rows));
     if (command_.quiet) return;
     fmt::print("\nWrote sweep.csv, sweep.json{} and sweep.svg into {}\n",
@@ -224,7 +225,7 @@ class sweep_run {
   const sweep_command& command_;
   std::vector<sweep_unit> units_;
   nlohmann::ordered_json identity_;
-  std::vector<std::vector<sweep_row>> results_;  // of each unit; empty: not there yet
+  std::vector<std::vector<sweep_row>> results_;  // of each unit; empty: not computed yet
   std::size_t printed_ = 0;                      // units whose lines are printed
   std::optional<sweep_journal> journal_;
   std::optional<progress_bar> progress_;

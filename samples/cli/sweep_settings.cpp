@@ -11,13 +11,13 @@
 namespace nullscope::cli {
 namespace {
 
-// The default number of samples keeps all default lengths within two minutes on two cores; longer sequences get fewer.
+// Chosen so that a default sweep takes a few minutes on two cores; longer sequences get fewer samples.
 constexpr std::int64_t default_samples = 10, default_added_samples = 2, samples_shrink_after = 4096;
 
-// Streams of random numbers have these numbers of bits for a length, a sample and a head.
+// The number of a random stream has this many bits for a length, a sample and a head.
 constexpr std::int64_t length_limit = 1 << 24, sample_limit = 1 << 20, head_limit = 1 << 16, width_limit = 1 << 20;
 
-constexpr std::int64_t attention_columns = 512;  // as many as `attention` takes of keys and of values
+constexpr std::int64_t attention_columns = 512;  // the most that `attention` supports, for keys and for values
 
 std::vector<std::int64_t> lengths_between(std::int64_t first, std::int64_t last, std::int64_t per_doubling) {
   std::vector<std::int64_t> lengths;
@@ -36,13 +36,13 @@ void require(bool condition, const std::string& message) {
   if (!condition) throw usage_error("sweep: " + message);
 }
 
-/// How many heads go into one unit: samples together to keep a device busy, or heads of long sequences apart, to lose
-/// little when interrupted and to give all ranks something to do.
+/// How many heads form one unit: several samples together, to keep a device busy, or single heads of long sequences, to
+/// lose little when interrupted and to give all ranks something to do.
 std::int64_t heads_per_unit(const sweep_settings& settings, sweep_kind kind, std::int64_t length) {
-  constexpr std::int64_t together = std::int64_t{1} << 22, apart = std::int64_t{1} << 24;  // numbers in the values V
-  const std::int64_t a_head = length * settings.value_size(kind), a_sample = a_head * settings.heads;
-  if (a_sample <= together) return together / a_sample * settings.heads;
-  return a_sample <= apart ? settings.heads : std::max<std::int64_t>(1, apart / a_head);
+  constexpr std::int64_t together = std::int64_t{1} << 22, apart = std::int64_t{1} << 24;  // elements of the values V
+  const std::int64_t per_head = length * settings.value_size(kind), per_sample = per_head * settings.heads;
+  if (per_sample <= together) return together / per_sample * settings.heads;
+  return per_sample <= apart ? settings.heads : std::max<std::int64_t>(1, apart / per_head);
 }
 
 void add_units(std::vector<sweep_unit>& units, const sweep_settings& settings, sweep_kind kind, std::int64_t length) {
@@ -135,7 +135,7 @@ std::vector<sweep_unit> units_of(const sweep_settings& settings) {
     for (const sweep_kind kind : settings.kinds()) add_units(units, settings, kind, length);
   }
   if (settings.logit_rank) {
-    // LN([T, 1]) has a direction from d_v + 2 tokens on; beyond twice d_v nothing new happens.
+    // LN([T, 1]) is not {0} from d_v + 2 tokens on; beyond twice d_v nothing new happens.
     const std::int64_t values = settings.value_size(sweep_kind::logits);
     for (std::int64_t length = values + 2; length <= 2 * std::max(values, settings.key_size); ++length) {
       add_units(units, settings, sweep_kind::logits, length);
@@ -149,11 +149,11 @@ double cost_of(const sweep_settings& settings, const sweep_unit& unit) {
   const auto dk = static_cast<double>(settings.key_size), dv = static_cast<double>(settings.value_size(unit.kind));
   const double rank = std::min(s, dv);
   const bool has_scores = unit.kind == sweep_kind::logits || settings.has_pearson(unit.kind, unit.length);
-  double a_head = 2 * s * d * dv + 8 * s * dv * rank + 6 * d * rank * rank + 60 * rank * rank * rank;
-  if (has_scores) a_head += 4 * s * d * dk + 2 * s * s * (dk + rank);
-  if (unit.kind == sweep_kind::logits) a_head += 60 * s * s * s;
-  constexpr double launches_a_head = 2e7, launches_a_unit = 2e9;  // the time that they take, in operations
-  return launches_a_unit + (launches_a_head + a_head) * static_cast<double>(unit.count);
+  double per_head = 2 * s * d * dv + 8 * s * dv * rank + 6 * d * rank * rank + 60 * rank * rank * rank;
+  if (has_scores) per_head += 4 * s * d * dk + 2 * s * s * (dk + rank);
+  if (unit.kind == sweep_kind::logits) per_head += 60 * s * s * s;
+  constexpr double launches_per_head = 2e7, launches_per_unit = 2e9;  // the time they take, in flops
+  return launches_per_unit + (launches_per_head + per_head) * static_cast<double>(unit.count);
 }
 
 }  // namespace nullscope::cli

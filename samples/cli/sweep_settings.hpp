@@ -17,16 +17,16 @@ std::string_view to_string(sweep_kind kind);
 
 struct sweep_settings {
   std::int64_t min_length = 16, max_length = 4096, per_doubling = 2;
-  std::vector<std::int64_t> lengths;  ///< given one by one, or filled by `complete`
-  std::int64_t samples = 0;           ///< 0: by kind and length, see `samples_of`
+  std::vector<std::int64_t> lengths;  ///< listed by the user, or filled in by `complete`
+  std::int64_t samples = 0;           ///< 0: depends on kind and length, see `samples_of`
   std::int64_t width = 512, heads = 8;
   std::int64_t key_size = 0;  ///< 0: d / h
   std::string heads_are = "both";
   std::uint64_t seed = 1;
   bool is_double = false;
-  std::int64_t pearson_up_to = -1;  ///< the largest length with a correlation; -1: all, 4096 for added heads
+  std::int64_t pearson_up_to = -1;  ///< the largest length with a correlation; -1: all, for added heads 4096
   bool logit_rank = false;
-  std::int64_t memory = std::int64_t{3} << 30;  ///< bytes of device memory that a process may use
+  std::int64_t memory = std::int64_t{3} << 30;  ///< bytes of device memory that each process may use
 
   std::int64_t value_size(sweep_kind kind) const { return kind == sweep_kind::added ? width : width / heads; }
   std::int64_t samples_of(sweep_kind kind, std::int64_t length) const;
@@ -37,20 +37,20 @@ struct sweep_settings {
 /// Fills in what follows from other settings. Throws usage_error on settings that make no sense.
 sweep_settings complete(sweep_settings settings);
 
-/// All that decides the numbers; two sweeps with equal settings write equal files.
+/// Everything that determines the numbers: two sweeps with equal settings write equal files.
 nlohmann::ordered_json to_json(const sweep_settings& settings);
 
-/// A piece of work that is handed out, and kept once it is done: heads [first, first + count) of a length, counted
-/// through the samples. Number i is head i % h of sample i / h.
+/// A piece of work that is computed, and journaled, as a whole: heads [first, first + count) of a length, counted over
+/// all samples. Number i is head i % h of sample i / h.
 struct sweep_unit {
   sweep_kind kind;
   std::int64_t length, first, count;
 };
 
-/// The units, in the order of the results. They never depend on who computes them.
+/// The units, in the order of the results. They depend on the settings alone, not on who computes them.
 std::vector<sweep_unit> units_of(const sweep_settings& settings);
 
-/// About how many operations a unit takes, for the time left.
+/// About how many flops a unit takes, to estimate the remaining time.
 double cost_of(const sweep_settings& settings, const sweep_unit& unit);
 
 }  // namespace nullscope::cli

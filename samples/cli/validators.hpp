@@ -1,4 +1,4 @@
-/// Checks of what options are given, with messages that say what would have been right.
+/// Checks of option values, with messages that say what is expected.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 
 namespace nullscope::cli {
 
-/// The text as a number of this type, all of it, that `accept` takes; `wanted` describes those.
+/// The whole text must be a number of this type that `accept` accepts; `wanted` describes such numbers.
 template <class Number, class Accept>
 CLI::Validator number_validator(std::string wanted, std::string name, Accept accept) {
   return CLI::Validator(
@@ -23,7 +23,7 @@ CLI::Validator number_validator(std::string wanted, std::string name, Accept acc
         const auto [stop, failure] = std::from_chars(text.data(), end, number);
         if (failure == std::errc{} && stop == end && accept(number)) return "";
         if (failure == std::errc::result_out_of_range) return fmt::format("\"{}\" is out of range", text);
-        return fmt::format("\"{}\" is no {}", text, wanted);
+        return fmt::format("\"{}\" is not a {}", text, wanted);
       },
       std::move(name));
 }
@@ -33,7 +33,8 @@ inline CLI::Validator positive_integer() {
 }
 
 inline CLI::Validator natural_number() {
-  return number_validator<std::int64_t>("whole number from 0 on", "NONNEGATIVE", [](std::int64_t x) { return x >= 0; });
+  return number_validator<std::int64_t>("whole number of at least 0", "NONNEGATIVE",
+                                        [](std::int64_t x) { return x >= 0; });
 }
 
 inline CLI::Validator seed_number() {
@@ -46,11 +47,11 @@ inline CLI::Validator positive_number() {
 }
 
 inline CLI::Validator not_negative_number() {
-  return number_validator<double>("number from 0 on", "NONNEGATIVE",
+  return number_validator<double>("number of at least 0", "NONNEGATIVE",
                                   [](double x) { return x >= 0 && std::isfinite(x); });
 }
 
-/// A path that is not empty; what is there shows when it is opened.
+/// A path that is not empty; whether the file exists is checked when it is opened.
 inline CLI::Validator some_path() {
   return CLI::Validator([](std::string& text) { return std::string(text.empty() ? "the path is empty" : ""); }, "PATH");
 }

@@ -1,5 +1,5 @@
-/// Divides units of work over the processes of a run: one process, or the ranks of an MPI job. All that is known of MPI
-/// is in work_splitter_mpi.cpp; a build without it has work_splitter_plain.cpp instead.
+/// Divides units of work among the processes of a run: one process, or the ranks of an MPI job. Everything about MPI is
+/// in work_splitter_mpi.cpp; a build without it uses work_splitter_plain.cpp instead.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace nullscope::cli {
 
-/// What every process has to know.
+/// What every process needs.
 struct shared_work {
   std::string identity;                             ///< settings and device: the same text in all processes
-  std::function<std::string(std::size_t)> compute;  ///< the result of a unit, as text; runs in a thread of its own
+  std::function<std::string(std::size_t)> compute;  ///< the result of a unit, as text; runs in another thread
 };
 
 /// The work, as the first process sees it.
 struct divided_work : shared_work {
-  std::vector<std::size_t> units;                             ///< to be computed, begun in this order
+  std::vector<std::size_t> units;                             ///< to be computed, started in this order
   std::function<void(std::size_t, const std::string&)> keep;  ///< takes a result, in the caller's thread
-  std::function<void()> wait;                                 ///< called all the time while work is done, likewise
+  std::function<void()> wait;                                 ///< called repeatedly while the work runs, likewise
 };
 
 class work_splitter {
@@ -36,15 +36,15 @@ class work_splitter {
   /// Returns when all units are kept. Throws what compute and keep throw, and an error if another process failed.
   virtual void divide(const divided_work& work) = 0;
 
-  /// Computes what the first process asks for, until there is no more. What `prepare` or the work throws is reported to
-  /// the first process, which says it.
+  /// Computes units for the first process until none are left. Errors of `prepare` or of the work are reported to the
+  /// first process, which throws them.
   virtual void serve(const std::function<shared_work()>& prepare) = 0;
 };
 
 std::unique_ptr<work_splitter> make_work_splitter();
 
-/// Whether this process is the one that speaks, known before the processes can talk: all of them see a mistake in the
-/// command line, and one says it.
+/// Whether this process prints messages. Known before the processes can communicate: all of them see a mistake in the
+/// command line, and one reports it.
 bool speaks_for_all();
 
 }  // namespace nullscope::cli

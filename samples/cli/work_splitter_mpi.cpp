@@ -2,7 +2,7 @@
 /// others (MPI_THREAD_FUNNELED) while another one works.
 ///
 /// Each other rank sends one message at a time (ready, the result of a unit, or a failure) and gets one answer, the
-/// number of a unit or `no_more`. Nobody spins while waiting, because ranks may share cores with those that still work.
+/// number of a unit or `no_more`. No rank spins while it waits, because ranks may share cores.
 #include <fmt/format.h>
 #include <mpi.h>
 #include <sched.h>
@@ -28,16 +28,16 @@ constexpr long no_more = -1;
 
 void rest() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
 
-/// mpirun gives each of a few ranks one core. A CPU device would be another one then than in a run without MPI, with
-/// results that differ in their last digits; so the ranks of a machine share all of it.
+/// mpirun binds each rank to one core. A CPU device would then have fewer cores than in a run without MPI, and its
+/// results would differ in the last digits. So the ranks of a machine share all of its cores.
 void use_all_cores() {
   cpu_set_t all;
   std::memset(&all, 0xff, sizeof(all));
-  sched_setaffinity(0, sizeof(all), &all);  // if this is refused, the comparison of identities will tell
+  sched_setaffinity(0, sizeof(all), &all);  // if this is refused, the comparison of identities will fail
 }
 
-/// Open MPI looks at the machine through hwloc, whose plug-in for OpenCL would load another OpenCL library than the one
-/// that belongs to the SYCL runtime, and no device would be found then.
+/// Open MPI inspects the machine with hwloc, whose OpenCL plug-in would load an OpenCL library other than that of the
+/// SYCL runtime; the runtime would then find no device.
 void leave_opencl_alone() { setenv("HWLOC_PLUGINS_BLACKLIST", "hwloc_opencl.so", 0); }
 
 struct message {
@@ -89,7 +89,8 @@ class mpi_ranks : public work_splitter {
   }
 
   ~mpi_ranks() override {
-    while (serving_ > 0) dismiss(wait_for_message(MPI_ANY_SOURCE).rank);  // after an error; their last results are lost
+    while (serving_ > 0)
+      dismiss(wait_for_message(MPI_ANY_SOURCE).rank);  // after an error; the last results of the ranks are lost
     MPI_Request all_here;
     MPI_Ibarrier(MPI_COMM_WORLD, &all_here);
     for (int is_complete = 0; is_complete == 0; rest()) MPI_Test(&all_here, &is_complete, MPI_STATUS_IGNORE);
@@ -135,7 +136,7 @@ class mpi_ranks : public work_splitter {
   }
 
  private:
-  /// Takes what a rank has sent, and gives it the next unit.
+  /// Handles a message of a rank and sends it the next unit.
   void answer(const message& taken, const divided_work& work) {
     long& unit = unit_of_[static_cast<std::size_t>(taken.rank)];
     if (taken.tag == tag_failure) {
@@ -145,8 +146,8 @@ class mpi_ranks : public work_splitter {
     if (taken.tag == tag_ready && taken.text != work.identity) {
       dismiss(taken.rank);
       throw invalid_argument(
-          fmt::format("rank {} has other settings, another device or another program than rank 0:\n{}\n{}", taken.rank,
-                      taken.text, work.identity));
+          fmt::format("rank {} has different settings, a different device or a different program than rank 0:\n{}\n{}",
+                      taken.rank, taken.text, work.identity));
     }
     const long done = std::exchange(unit, no_more);
     if (next_ < work.units.size()) {
@@ -164,8 +165,8 @@ class mpi_ranks : public work_splitter {
   }
 
   int rank_ = 0, ranks_ = 1, place_ = 0;
-  int serving_ = 0;            // ranks that have not been dismissed; only of rank 0
-  std::vector<long> unit_of_;  // of each rank: what it computes
+  int serving_ = 0;            // ranks that have not been dismissed; only on rank 0
+  std::vector<long> unit_of_;  // the unit that each rank computes
   std::size_t next_ = 0;       // of the units
 };
 
@@ -174,7 +175,7 @@ class mpi_ranks : public work_splitter {
 std::unique_ptr<work_splitter> make_work_splitter() { return std::make_unique<mpi_ranks>(); }
 
 bool speaks_for_all() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {  // as the launchers of MPI set them
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {  // set by the launchers of MPI
     if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";
   }
   return true;

@@ -17,7 +17,7 @@ class single_process : public work_splitter {
 
   void divide(const divided_work& work) override {
     for (const std::size_t unit : work.units) {
-      // In another thread, so that this one can answer signals and draw while a long unit is computed.
+      // In another thread, so that this one can handle signals and draw the bar during a long unit.
       std::future<std::string> result = std::async(std::launch::async, work.compute, unit);
       while (result.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) work.wait();
       work.keep(unit, result.get());

@@ -7,7 +7,7 @@
 #include <nullscope/safetensors.hpp>
 #include <vector>
 
-#include "safetensors_format.hpp"
+#include "lib/src/io/safetensors_format.hpp"
 
 namespace nullscope {
 namespace {

@@ -1,47 +1,54 @@
-/// The weights of attention, A = softmax(scale q k^T), from the log_sum_exp that `attention` gave: tiles of A, and what
-/// each key receives.
+/// The weights of attention, A = softmax(scale q k^T), from the log_sum_exp that `attention` computed: tiles of A, and
+/// the attention that each key receives.
 ///
 ///   q (batch, heads, queries, dk), k (batch, heads, keys, dk), log_sum_exp (batch, heads, queries)
 ///
-/// Operands, masks and options are those of `attention` and must be the same, for log_sum_exp to fit. Any strides. A
-/// query whose log_sum_exp is -inf sees nothing, and has zeros in A. Deterministic. Weights are the exponentials of
-/// score - log_sum_exp, which has a relative error of eps: for scores of size x they are right to about x eps.
+/// Operands, masks and options must be those given to `attention`, so that log_sum_exp fits. Any strides. A query whose
+/// log_sum_exp is -inf sees nothing: its row of A is zero. Weights are the exponentials of score - log_sum_exp, whose
+/// relative error is eps: for scores of size x the relative error of a weight is about x eps.
 ///
-/// Throws, before anything is launched: invalid_argument (shapes, strides, null pointers, a tile outside of A,
-/// scratchpad), unsupported_device (no 64-bit floating point).
+/// Overwrites the result. Throws invalid_argument (shapes, strides, null pointers, a tile outside of A) or
+/// unsupported_device (no 64-bit floating point); see context.hpp.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <nullscope/attention.hpp>
+#include <nullscope/bfloat16.hpp>
+#include <nullscope/context.hpp>
+#include <nullscope/operation.hpp>
 #include <nullscope/view.hpp>
-#include <span>
 #include <sycl/sycl.hpp>
-#include <type_traits>
-#include <vector>
 
 namespace nullscope {
 
-/// out (batch, heads, rows, columns) = A(..., first_query + i, first_key + j), zeros where masked. The extents of out
-/// say how large the tile is: with those of A, and both firsts 0, it is all of A. T is float or double. Cost: a product
-/// of matrices and one more pass over out; fastest where the last stride of out is 1.
+/// What the weights are computed from.
 template <class T>
-sycl::event attention_weights(sycl::queue& queue, std::type_identity_t<view<const T, 4>> q,
-                              std::type_identity_t<view<const T, 4>> k,
-                              std::type_identity_t<view<const T, 3>> log_sum_exp, view<T, 4> out,
-                              std::int64_t first_query = 0, std::int64_t first_key = 0,
-                              const attention_options& options = {}, const std::vector<sycl::event>& dependencies = {});
+struct attention_scores {
+  view<const T, 4> q, k;
+  view<const attention_number<T>, 3> log_sum_exp;
+};
 
-/// Bytes that `attention_received` needs for these operands, a copy of q and k; only extents and strides matter.
-template <class In>
-std::int64_t attention_received_scratchpad_size(const sycl::queue& queue, view<const In, 4> q, view<const In, 4> k);
+/// Which tile of A.
+struct attention_tile_options {
+  attention_options attention = {};
+  std::int64_t first_query = 0, first_key = 0;
+};
+
+/// out (batch, heads, rows, columns) = A(..., first_query + i, first_key + j), zeros where masked. The extents of out
+/// are the size of the tile: (batch, heads, queries, keys) with both firsts 0 is all of A. Cost: a product of matrices
+/// and one more pass over out; fastest where the last stride of out is 1.
+sycl::event attention_weights(context& ctx, const attention_scores<float>& scores, view<float, 4> out,
+                              const attention_tile_options& options = {}, const events& dependencies = {});
+sycl::event attention_weights(context& ctx, const attention_scores<double>& scores, view<double, 4> out,
+                              const attention_tile_options& options = {}, const events& dependencies = {});
 
 /// received (batch, heads, keys) = the column sums of A: the attention that each key receives from all queries. A is
-/// not stored; cost 2 queries keys dk operations a head. In = T (float or double), or In = bfloat16 and T = float.
-template <class In, class T>
-sycl::event attention_received(sycl::queue& queue, view<const In, 4> q, view<const In, 4> k,
-                               std::type_identity_t<view<const T, 3>> log_sum_exp, view<T, 3> received,
-                               std::span<std::byte> scratchpad, const attention_options& options = {},
-                               const std::vector<sycl::event>& dependencies = {});
+/// not stored. Cost: 2 queries keys dk flops per head. Workspace: a copy of q and k.
+sycl::event attention_received(context& ctx, const attention_scores<float>& scores, view<float, 3> received,
+                               const attention_options& options = {}, const events& dependencies = {});
+sycl::event attention_received(context& ctx, const attention_scores<double>& scores, view<double, 3> received,
+                               const attention_options& options = {}, const events& dependencies = {});
+sycl::event attention_received(context& ctx, const attention_scores<bfloat16>& scores, view<float, 3> received,
+                               const attention_options& options = {}, const events& dependencies = {});
 
 }  // namespace nullscope

@@ -7,89 +7,84 @@
 ///   A = A_perp + A_par,  A_perp = A U U^T = P U^T,  A_par T = 0
 ///
 /// with U (keys, rank) an orthonormal basis of the range of T, and P = A U (queries, rank): attention with U in place
-/// of v. The factors take O(S rank) memory; `attention_part` gives the dense matrices, or tiles of them, on request.
+/// of v. The factors take O(S rank) memory; `attention_part` gives the dense matrices, or tiles of them.
 ///
-///   q (heads, queries, dk), k (heads, keys, dk), v (heads, keys, dv), h (heads, dv, d), or left out: T = v
+/// `heads` counts all heads: those of several layers, samples and sequences of the same length too. d_k and
+/// min(keys, d_v, d) are at most 512, and at least 1. Padding must not enter T: pass slices without padding tokens, or
+/// use `lengths` of the function on tensors. Deterministic.
 ///
-/// `heads` counts whatever is a head: layers, samples and sequences of the same length too. dk and min(keys, dv, d) are
-/// at most 512. Padding must not enter T: slice the tokens that count, or let the tensor version do it (`lengths`).
-///
-/// T is float or double. Everything validates first: invalid_argument names the operand and its shape,
-/// unsupported_device a device without fp64 or with too little local memory; nothing is overwritten then.
-/// Deterministic.
+/// Throws before anything is launched: invalid_argument names the operand and its shape (extents that do not agree,
+/// strides, null pointers, a tolerance that is NaN or negative); unsupported_device (double without fp64, too little
+/// local memory).
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <nullscope/null_space.hpp>
+#include <nullscope/context.hpp>
+#include <nullscope/operation.hpp>
+#include <nullscope/rank_tolerance.hpp>
 #include <nullscope/tensor.hpp>
 #include <nullscope/view.hpp>
-#include <span>
 #include <sycl/sycl.hpp>
 #include <vector>
 
 namespace nullscope {
 
-/// What a head's attention is made from.
-template <class T>
+template <class Number>
 struct attention_heads {
-  view<const T, 3> q, k, v;
-  view<const T, 3> h = {};  ///< an empty view, view<const T, 3>{}: T = v; batch stride 0: one h for all heads
+  view<const Number, 3> q;       ///< (heads, queries, d_k)
+  view<const Number, 3> k;       ///< (heads, keys, d_k)
+  view<const Number, 3> v;       ///< (heads, keys, d_v)
+  view<const Number, 3> h = {};  ///< (heads, d_v, d), batch stride 0: one h for all heads; default: T = v
 
-  bool has_projection() const { return h.data != nullptr || h.extent[0] != 0 || h.extent[1] != 0 || h.extent[2] != 0; }
-
-  /// k = min(keys, dv, d), the largest rank there can be.
+  /// min(keys, d_v, d), the largest possible rank.
   std::int64_t basis_columns() const {
     const std::int64_t columns = std::min(v.extent[1], v.extent[2]);
-    return has_projection() ? std::min(columns, h.extent[2]) : columns;
+    return h.is_absent() ? columns : std::min(columns, h.extent[2]);
   }
 };
 
+/// Numbers about one head. The correlation is that of all queries * keys pairs of entries of A and A_perp. It is exact,
+/// from sums: <A, A_perp> = |A_perp|^2 = |P|^2, sum A = queries, sum A_perp = (1^T P)(U^T 1). It is NaN if the variance
+/// of A or A_perp is lost in rounding: in float, weights that differ by half a percent or less.
+///
+/// |A_par|^2 is the difference of the other two squares, so the error of null_norm is of the order of sqrt(eps) |A|; it
+/// is 0 where the null space is {0}. A head whose rank is not known (NaN or infinity in v or h, singular values that
+/// overflow) gets NaN, except for raw_norm, which depends on q and k alone.
+template <class Number>
+struct effective_attention_summary {
+  Number pearson;                              ///< of A and A_perp
+  Number raw_norm, effective_norm, null_norm;  ///< |A|_F, |A_perp|_F, |A_par|_F
+};
+
+/// With c = basis_columns(). Optional results are not computed if they are left out.
+template <class Number>
+struct effective_attention_results {
+  view<Number, 3> p;             ///< (heads, queries, c); columns from the rank on are zero, as in u
+  view<Number, 3> u;             ///< (heads, keys, c), last stride 1
+  view<Number, 2> s;             ///< (heads, c): singular values of T
+  view<std::int64_t, 1> rank;    ///< (heads); dim LN(T) = keys - rank
+  view<std::int32_t, 1> status;  ///< (heads): from `range_basis`
+  view<Number, 2> log_sum_exp;   ///< (heads, queries): of the scores
+
+  view<effective_attention_summary<Number>, 1> summary = {};  ///< (heads), optional
+  view<Number, 2> received_raw = {};  ///< (heads, keys), optional: column sums of A, a second pass over the scores
+  view<Number, 2> received_effective = {};  ///< (heads, keys), optional: column sums of A_perp
+};
+
 struct effective_attention_options {
-  double scale = 0;     ///< of the scores; 0: 1 / sqrt(dk)
+  double scale = 0;     ///< of the scores; 0: 1 / sqrt(d_k)
   bool causal = false;  ///< query i sees key j if j - keys <= i - queries
   rank_tolerance tolerance = {};
 };
 
-/// Numbers about one head. The correlation is that of all queries * keys pairs of entries of A and A_perp, exact, from
-/// sums: <A, A_perp> = |A_perp|^2 = |P|^2, sum A = queries, sum A_perp = (1^T P)(U^T 1). It is NaN where a part has no
-/// variance that rounding leaves: in float, weights that differ by half a percent or less.
-///
-/// |A_par|^2 is the difference of the other two squares, so null_norm is right to some sqrt(eps) |A|; it is 0 where the
-/// null space is {0}. A head whose rank is not known (NaN or infinity in v or h, singular values that overflow) gets
-/// NaN, but for raw_norm, which is of q and k alone.
-template <class T>
-struct effective_attention_summary {
-  T pearson;                              ///< of A and A_perp
-  T raw_norm, effective_norm, null_norm;  ///< |A|_F, |A_perp|_F, |A_par|_F
-};
-
-/// Where the results go; those below the line are left out if they have no data. k is basis_columns().
-template <class T>
-struct effective_attention_results {
-  view<T, 3> p;                  ///< (heads, queries, k); columns from the rank on are zero, as in u
-  view<T, 3> u;                  ///< (heads, keys, k), last stride 1
-  view<T, 2> s;                  ///< (heads, k): singular values of T
-  view<std::int64_t, 1> rank;    ///< (heads); dim LN(T) = keys - rank
-  view<std::int32_t, 1> status;  ///< (heads): as `range_basis` gives it
-  view<T, 2> log_sum_exp;        ///< (heads, queries): of the scores
-  // ----
-  view<effective_attention_summary<T>, 1> summary = {};  ///< (heads)
-  view<T, 2> received_raw = {};        ///< (heads, keys): column sums of A; costs a second pass over the scores
-  view<T, 2> received_effective = {};  ///< (heads, keys): column sums of A_perp
-};
-
-/// Bytes that `effective_attention` needs; only extents and strides matter.
-template <class T>
-std::int64_t effective_attention_scratchpad_size(const sycl::queue& queue, const attention_heads<T>& heads);
-
-/// Cost: `range_basis`, and 2 queries keys (dk + k) operations a head. Memory: O(S (dk + dv)) a head.
-template <class T>
-sycl::event effective_attention(sycl::queue& queue, const attention_heads<T>& heads,
-                                const effective_attention_results<T>& results, std::span<std::byte> scratchpad,
-                                const effective_attention_options& options = {},
-                                const std::vector<sycl::event>& dependencies = {});
+/// Cost: that of `range_basis`, and 2 queries keys (d_k + c) flops per head. Workspace: O(S (d_k + d_v)) per head.
+sycl::event effective_attention(context& ctx, const attention_heads<float>& operands,
+                                const effective_attention_results<float>& results,
+                                const effective_attention_options& options = {}, const events& dependencies = {});
+sycl::event effective_attention(context& ctx, const attention_heads<double>& operands,
+                                const effective_attention_results<double>& results,
+                                const effective_attention_options& options = {}, const events& dependencies = {});
 
 /// Which matrix of a head.
 enum class attention_matrix {
@@ -98,40 +93,49 @@ enum class attention_matrix {
   null_part   ///< A_par = A - A_perp
 };
 
-/// What the matrices of a head are made from: q and k, and what `effective_attention` made of them.
-template <class T>
+/// q, k, and the results of `effective_attention` from them.
+template <class Number>
 struct attention_factors {
-  view<const T, 3> q, k;         ///< (heads, queries, dk), (heads, keys, dk)
-  view<const T, 2> log_sum_exp;  ///< (heads, queries)
-  view<const T, 3> p, u;         ///< (heads, queries, k), (heads, keys, k)
+  view<const Number, 3> q, k;         ///< (heads, queries, d_k), (heads, keys, d_k)
+  view<const Number, 2> log_sum_exp;  ///< (heads, queries)
+  view<const Number, 3> p, u;         ///< (heads, queries, c), (heads, keys, c)
 };
 
-/// out (heads, rows, columns) = the tile of the matrix that begins at (first_query, first_key); with both 0 and the
-/// extents (heads, queries, keys) all of it. Options as `effective_attention` had them. Any strides; fastest where the
-/// last one of out is 1. Weights come from log_sum_exp, as those of received_raw do: for scores of size x they are
-/// right to about x eps.
-template <class T>
-sycl::event attention_part(sycl::queue& queue, attention_matrix matrix, const attention_factors<T>& factors,
-                           std::int64_t first_query, std::int64_t first_key, view<T, 3> out,
-                           const effective_attention_options& options = {},
-                           const std::vector<sycl::event>& dependencies = {});
+struct attention_part_options {
+  attention_matrix matrix = attention_matrix::effective;
+  std::int64_t first_query = 0, first_key = 0;
+  double scale = 0;     ///< as for `effective_attention`
+  bool causal = false;  ///< as for `effective_attention`
+};
 
-/// The tensor version's answer, on the queue's device; (batch) is left out of the shapes if q has 3 dimensions.
-template <class T>
+/// out (heads, rows, columns) = the tile of the matrix that begins at (first_query, first_key). With the defaults and
+/// out (heads, queries, keys) it is the whole matrix. Any strides; fastest if the last stride of out is 1. Weights come
+/// from log_sum_exp, as those of received_raw do: for scores of size x their relative error is about x eps.
+sycl::event attention_part(context& ctx, const attention_factors<float>& factors, view<float, 3> out,
+                           const attention_part_options& options = {}, const events& dependencies = {});
+sycl::event attention_part(context& ctx, const attention_factors<double>& factors, view<double, 3> out,
+                           const attention_part_options& options = {}, const events& dependencies = {});
+
+struct effective_attention_tensor_options : effective_attention_options {
+  /// (batch): tokens of each sequence, without padding, as queries and as keys; from 1 to S. Default: all.
+  std::vector<std::int64_t> lengths = {};
+};
+
+/// On the context's device; (batch) is left out of the shapes if q has 3 dimensions.
+template <class Number>
 struct effective_attention_tensors {
-  tensor<T> p, u, s, log_sum_exp;                       ///< (batch, heads, ...); zeros where there is padding
-  tensor<T> received_raw, received_effective;           ///< (batch, heads, S)
-  std::vector<std::int64_t> rank, null_dimension;       ///< (batch * heads); null_dimension = tokens that count - rank
-  std::vector<effective_attention_summary<T>> summary;  ///< (batch * heads)
+  tensor<Number> p, u, s, log_sum_exp;                       ///< (batch, heads, ...); zeros where there is padding
+  tensor<Number> received_raw, received_effective;           ///< (batch, heads, S)
+  std::vector<std::int64_t> rank, null_dimension;            ///< (batch * heads); null_dimension = length - rank
+  std::vector<effective_attention_summary<Number>> summary;  ///< (batch * heads)
 };
 
-/// Allocates, computes and waits. q, k (batch, heads, S, dk), v (batch, heads, S, dv), h (heads, dv, d), or tensor<T>{}
-/// for T = v; or all but h without the batch. lengths (batch): the tokens of each sequence that are no padding,
-/// as queries and as keys; none given: all. Throws computation_error with the ids of the heads that failed.
-template <class T>
-effective_attention_tensors<T> effective_attention(sycl::queue& queue, const tensor<T>& q, const tensor<T>& k,
-                                                   const tensor<T>& v, const tensor<T>& h = {},
-                                                   const effective_attention_options& options = {},
-                                                   const std::vector<std::int64_t>& lengths = {});
+/// Allocates, computes and waits. q, k (batch, heads, S, d_k), v (batch, heads, S, d_v), or the same without the batch;
+/// h (heads, d_v, d), or tensor<Number>{} for T = v. Without lengths, q may have another number of tokens than k and v.
+/// Throws computation_error with the ids of the heads that failed.
+template <class Number>
+effective_attention_tensors<Number> effective_attention(context& ctx, const tensor<Number>& q, const tensor<Number>& k,
+                                                        const tensor<Number>& v, const tensor<Number>& h = {},
+                                                        const effective_attention_tensor_options& options = {});
 
 }  // namespace nullscope

@@ -1,72 +1,80 @@
-/// Operations element by element on views of one to three dimensions with any strides: sums, products, activations,
-/// copies, conversions, transposes.
+/// Element-by-element operations: sums, products, activations, copies, conversions, transposes.
 ///
-/// Inputs may have stride 0 to repeat a row or a matrix: adding a bias is `axpby` with a y of stride (0, 1). Outputs
-/// may be one of the inputs (the same view); any other overlap is undefined. T is float or double. Every function
-/// returns at once with an event, and throws invalid_argument (shapes, strides, null pointers) or unsupported_device
-/// (double without fp64) before anything is launched.
+/// Views are (batch, rows, columns) with any strides; a vector or a matrix converts to one. All operands of a call have
+/// the same shape. Inputs may have stride 0 to repeat a row or a matrix: to add a bias, call `axpby` with a y of
+/// strides (0, 0, 1). `out` may be one of the inputs (the same view); any other overlap is undefined. No workspace is
+/// used.
+///
+/// Throws invalid_argument (shapes, strides, null pointers) and unsupported_device (double without fp64).
 #pragma once
 
-#include <cstdint>
 #include <nullscope/bfloat16.hpp>
+#include <nullscope/context.hpp>
+#include <nullscope/operation.hpp>
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
-#include <type_traits>
-#include <vector>
 
 namespace nullscope {
 
-/// out = alpha x.
-template <class T, int Rank>
-sycl::event scale(sycl::queue& queue, std::type_identity_t<T> alpha, std::type_identity_t<view<const T, Rank>> x,
-                  view<T, Rank> out, const std::vector<sycl::event>& dependencies = {});
+/// Two inputs of the same shape.
+template <class T>
+struct two_operands {
+  view<const T, 3> x, y;
+};
 
-/// out = alpha x + beta y. Nothing is special about a factor 0: 0 times NaN is NaN.
-template <class T, int Rank>
-sycl::event axpby(sycl::queue& queue, std::type_identity_t<T> alpha, std::type_identity_t<view<const T, Rank>> x,
-                  std::type_identity_t<T> beta, std::type_identity_t<view<const T, Rank>> y, view<T, Rank> out,
-                  const std::vector<sycl::event>& dependencies = {});
+/// out = alpha x.
+sycl::event scale(context& ctx, view<const float, 3> x, view<float, 3> out, float alpha,
+                  const events& dependencies = {});
+sycl::event scale(context& ctx, view<const double, 3> x, view<double, 3> out, double alpha,
+                  const events& dependencies = {});
+
+struct axpby_options {
+  double alpha = 1, beta = 1;
+};
+
+/// out = alpha x + beta y. A factor of 0 is not special: 0 times NaN is NaN.
+sycl::event axpby(context& ctx, const two_operands<float>& operands, view<float, 3> out,
+                  const axpby_options& options = {}, const events& dependencies = {});
+sycl::event axpby(context& ctx, const two_operands<double>& operands, view<double, 3> out,
+                  const axpby_options& options = {}, const events& dependencies = {});
 
 /// out = x y, element by element.
-template <class T, int Rank>
-sycl::event multiply(sycl::queue& queue, std::type_identity_t<view<const T, Rank>> x,
-                     std::type_identity_t<view<const T, Rank>> y, view<T, Rank> out,
-                     const std::vector<sycl::event>& dependencies = {});
+sycl::event multiply(context& ctx, const two_operands<float>& operands, view<float, 3> out,
+                     const events& dependencies = {});
+sycl::event multiply(context& ctx, const two_operands<double>& operands, view<double, 3> out,
+                     const events& dependencies = {});
 
 /// Functions of one number. NaN gives NaN; infinities give the limit.
 enum class unary_function {
   exp,        ///< within 1.4 units in the last place; underflow is gradual
   relu,       ///< max(x, 0)
-  gelu,       ///< x (1 + erf(x / sqrt(2))) / 2, within 8 eps of the result (f64: 16), in both tails too
+  gelu,       ///< x (1 + erf(x / sqrt(2))) / 2, within 8 eps of the result (double: 16), in both tails too
   gelu_tanh,  ///< x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
 };
 
 /// out = function(x).
-template <class T, int Rank>
-sycl::event apply(sycl::queue& queue, unary_function function, std::type_identity_t<view<const T, Rank>> x,
-                  view<T, Rank> out, const std::vector<sycl::event>& dependencies = {});
+sycl::event apply(context& ctx, view<const float, 3> x, view<float, 3> out, unary_function function,
+                  const events& dependencies = {});
+sycl::event apply(context& ctx, view<const double, 3> x, view<double, 3> out, unary_function function,
+                  const events& dependencies = {});
 
-namespace detail {
+/// out = x, converted to the type of out and rounded to nearest. Fast where the last stride of both is 1, and where one
+/// of them is transposed; correct for any strides.
+sycl::event copy(context& ctx, view<const float, 3> x, view<float, 3> out, const events& dependencies = {});
+sycl::event copy(context& ctx, view<const float, 3> x, view<double, 3> out, const events& dependencies = {});
+sycl::event copy(context& ctx, view<const float, 3> x, view<bfloat16, 3> out, const events& dependencies = {});
+sycl::event copy(context& ctx, view<const double, 3> x, view<double, 3> out, const events& dependencies = {});
+sycl::event copy(context& ctx, view<const double, 3> x, view<float, 3> out, const events& dependencies = {});
+sycl::event copy(context& ctx, view<const bfloat16, 3> x, view<bfloat16, 3> out, const events& dependencies = {});
+sycl::event copy(context& ctx, view<const bfloat16, 3> x, view<float, 3> out, const events& dependencies = {});
 
-template <class From, class To, int Rank>
-sycl::event copy_elements(sycl::queue& queue, view<const From, Rank> x, view<To, Rank> out,
-                          const std::vector<sycl::event>& dependencies);
-
-}  // namespace detail
-
-/// out = x, converted to the type of out, rounded to nearest. The types are float, double or bfloat16, but not double
-/// with bfloat16. Fast where the last stride of both is 1, and where one of them is transposed; right for any strides.
-template <class From, class To, int Rank>
-sycl::event copy(sycl::queue& queue, view<From, Rank> x, view<To, Rank> out,
-                 const std::vector<sycl::event>& dependencies = {}) {
-  return detail::copy_elements<std::remove_const_t<From>, To, Rank>(queue, x, out, dependencies);
-}
-
-/// out (..., columns, rows) = the transpose of x (..., rows, columns), out of place.
-template <class From, class To, int Rank>
-sycl::event transpose(sycl::queue& queue, view<From, Rank> x, view<To, Rank> out,
-                      const std::vector<sycl::event>& dependencies = {}) {
-  return copy(queue, transposed(x), out, dependencies);
-}
+/// out (batch, columns, rows) = the transpose of x (batch, rows, columns), converted as by `copy`. Out of place.
+sycl::event transpose(context& ctx, view<const float, 3> x, view<float, 3> out, const events& dependencies = {});
+sycl::event transpose(context& ctx, view<const float, 3> x, view<double, 3> out, const events& dependencies = {});
+sycl::event transpose(context& ctx, view<const float, 3> x, view<bfloat16, 3> out, const events& dependencies = {});
+sycl::event transpose(context& ctx, view<const double, 3> x, view<double, 3> out, const events& dependencies = {});
+sycl::event transpose(context& ctx, view<const double, 3> x, view<float, 3> out, const events& dependencies = {});
+sycl::event transpose(context& ctx, view<const bfloat16, 3> x, view<bfloat16, 3> out, const events& dependencies = {});
+sycl::event transpose(context& ctx, view<const bfloat16, 3> x, view<float, 3> out, const events& dependencies = {});
 
 }  // namespace nullscope

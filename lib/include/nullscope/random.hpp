@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <nullscope/context.hpp>
+#include <nullscope/operation.hpp>
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
-#include <vector>
 
 namespace nullscope {
 
@@ -15,18 +16,28 @@ struct random_stream {
   std::uint64_t stream = 0;
 };
 
-/// out[i] uniform between low and high. out is contiguous (stride 1). T is float or double.
-/// Throws invalid_argument on a bad view, or if high - low is below 0 or no finite number; unsupported_device if the
-/// device lacks T.
-template <class T>
-sycl::event fill_uniform(sycl::queue& queue, view<T, 1> out, random_stream stream, T low, T high,
-                         const std::vector<sycl::event>& dependencies = {});
+struct uniform_options {
+  double low = 0, high = 1;
+};
+
+/// out[i] uniform between low and high. out is contiguous (stride 1).
+/// Throws invalid_argument on a bad view, or if high - low is negative or not finite; unsupported_device if the device
+/// lacks double.
+sycl::event fill_uniform(context& ctx, view<float, 1> out, random_stream stream, const uniform_options& options = {},
+                         const events& dependencies = {});
+sycl::event fill_uniform(context& ctx, view<double, 1> out, random_stream stream, const uniform_options& options = {},
+                         const events& dependencies = {});
+
+struct normal_options {
+  double mean = 0, deviation = 1;
+};
 
 /// out[i] normal with this mean and standard deviation; |out[i] - mean| stays below 5.8 (float) or 8.6 (double)
-/// deviations.
-template <class T>
-sycl::event fill_normal(sycl::queue& queue, view<T, 1> out, random_stream stream, T mean, T deviation,
-                        const std::vector<sycl::event>& dependencies = {});
+/// deviations. Errors as above.
+sycl::event fill_normal(context& ctx, view<float, 1> out, random_stream stream, const normal_options& options = {},
+                        const events& dependencies = {});
+sycl::event fill_normal(context& ctx, view<double, 1> out, random_stream stream, const normal_options& options = {},
+                        const events& dependencies = {});
 
 /// Element `index` of what fill_uniform with low = 0 and high = 1 writes, computed on the host. Throws invalid_argument
 /// if the index is negative.

@@ -2,35 +2,40 @@
 ///
 ///   a = u diag(s) vt    a (batch, m, n), s (batch, min(m, n)) descending and not negative
 ///
-///   vectors   u                                    vt
-///   none      not touched (pass an empty view)     not touched
-///   thin      (batch, m, min(m, n))                (batch, min(m, n), n)
-///   full      (batch, m, m)                        (batch, n, n)
+///   vectors   u                           vt
+///   none      absent                      absent
+///   thin      (batch, m, min(m, n))       (batch, min(m, n), n)
+///   full      (batch, m, m)               (batch, n, n)
 ///
-/// u and vt have orthonormal columns and rows whatever the rank of a; their signs are as they fall. Each matrix is
-/// scaled by a power of two first, so entries near the limits of the type do no harm.
+///   svd(ctx, a, {.s = s, .u = u, .vt = vt, .status = status});
+///   svd(ctx, a, {.s = s, .status = status}, {.vectors = svd_vectors::none});
+///
+/// u and vt have orthonormal columns and rows whatever the rank of a; their signs are arbitrary. Each matrix is scaled
+/// by a power of two first, so entries near the limits of the type are safe.
 ///
 /// The algorithms:
-/// - `bidiagonal`: Householder bidiagonalisation and implicitly shifted QR with one matrix a vector lane; tall and wide
-///   matrices are reduced by QR first. Backward stable: every value is right to a few eps * sigma_max.
-/// - `jacobi`: one-sided Jacobi rotations with a work-group a matrix, for GPUs and for small batches. If the columns of
-///   a (the rows, if m < n) are badly scaled but well conditioned when brought to length one, the small singular values
-///   have high relative accuracy: |ds| / s of the order of eps times that condition, not times the condition of a.
-///   That is down to 1e-14 (float) or 1e-139 (double) of the largest; columns shorter than that count as zero.
-/// - `lapack`: oneMKL's gesdd on the host, one matrix a thread; only where the library has oneMKL and the device is a
-///   CPU.
-/// - `automatic`: on CPUs `bidiagonal`, or, for batches too small for its lanes, `lapack` (without oneMKL: `jacobi`);
-///   `lapack` also for very large matrices. Elsewhere `jacobi`.
+/// - `bidiagonal`: Householder bidiagonalisation and implicitly shifted QR with one matrix per vector lane; tall and
+///   wide matrices are reduced by QR first. Backward stable: every value is accurate to a few eps * sigma_max.
+/// - `jacobi`: one-sided Jacobi rotations with one work-group per matrix, for GPUs and for small batches. If the
+/// columns
+///   of a (the rows, if m < n) are badly scaled but well conditioned once they are scaled to length one, the small
+///   singular values have high relative accuracy: |ds| / s of the order of eps times that condition number, not times
+///   that of a. This holds down to 1e-14 (float) or 1e-139 (double) of the largest; shorter columns count as zero.
+/// - `lapack`: oneMKL's gesdd on the host, one matrix per thread; only where the library has oneMKL and the context's
+///   layout has vectors (CPUs).
+/// - `automatic`: with vectors `bidiagonal`, or, for batches too small for its lanes, `lapack` (without oneMKL:
+///   `jacobi`); `lapack` also for very large matrices. Without vectors (GPUs and other accelerators) `jacobi`.
 ///
-/// The same matrix gives the same bits wherever in a batch it stands, and from run to run; a different size of the
-/// batch may select another algorithm.
+/// The same matrix gives the same bits wherever it stands in a batch, and from run to run; a batch of another size may
+/// select another algorithm.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <nullscope/context.hpp>
+#include <nullscope/operation.hpp>
+#include <nullscope/rank_tolerance.hpp>
 #include <nullscope/tensor.hpp>
 #include <nullscope/view.hpp>
-#include <span>
 #include <sycl/sycl.hpp>
 #include <vector>
 
@@ -42,53 +47,67 @@ enum class svd_algorithm { automatic, bidiagonal, jacobi, lapack };
 struct svd_options {
   svd_vectors vectors = svd_vectors::thin;
   svd_algorithm algorithm = svd_algorithm::automatic;
-  std::int64_t max_sweeps = 0;  ///< 0: enough for every matrix that was ever seen; `lapack` has its own limit
+  std::int64_t max_sweeps = 0;  ///< 0: more than any known matrix needs; `lapack` has its own limit
 };
 
-/// What became of one matrix of a batch.
+/// The outcome for one matrix of a batch.
 enum svd_status : std::int32_t {
   svd_converged = 0,
-  /// Within max_sweeps. The values are approximate. `bidiagonal`: u and vt are orthonormal. `jacobi`: a = u diag(s) vt,
-  /// with vt orthonormal (u, if m < n) and the other not. `lapack`: what gesdd leaves, of which nothing is promised.
+  /// Not within max_sweeps; the values are approximate. `bidiagonal`: u and vt are orthonormal. `jacobi`:
+  /// a = u diag(s) vt, vt is orthonormal and u is not (the other way round if m < n). `lapack`: whatever gesdd leaves.
   svd_not_converged = 1,
-  svd_not_finite = 2  ///< a held NaN or infinity; s, u and vt of this matrix are NaN
+  svd_not_finite = 2  ///< a contains NaN or infinity; s, u and vt of this matrix are NaN
 };
 
-/// Bytes of device memory that `svd` needs for a (batch, m, n) with these options.
-template <class T>
-std::int64_t svd_scratchpad_size(const sycl::queue& queue, std::int64_t batch, std::int64_t m, std::int64_t n,
-                                 const svd_options& options = {});
+/// The ids of the matrices that failed, ascending: their status is not svd_converged, or their rank, if given, is -1.
+std::vector<std::int64_t> failed_ids(const std::vector<std::int32_t>& status,
+                                     const std::vector<std::int64_t>& rank = {});
 
-/// Decomposes every matrix of a; T is float or double. a is not overwritten and must not overlap the results. status
-/// (batch) gets svd_status; sweeps (batch), if it has memory, the number of QR or Jacobi sweeps (0 from `lapack`).
-/// Throws invalid_argument and unsupported_device.
-template <class T>
-sycl::event svd(sycl::queue& queue, view<const T, 3> a, view<T, 2> s, view<T, 3> u, view<T, 3> vt,
-                view<std::int32_t, 1> status, view<std::int32_t, 1> sweeps, std::span<std::byte> scratchpad,
-                const svd_options& options = {}, const std::vector<sycl::event>& dependencies = {});
+template <class Number>
+struct svd_results {
+  view<Number, 2> s;                  ///< (batch, min(m, n))
+  view<Number, 3> u = {}, vt = {};    ///< as in the table above
+  view<std::int32_t, 1> status;       ///< (batch), svd_status
+  view<std::int32_t, 1> sweeps = {};  ///< (batch), QR or Jacobi sweeps, 0 from `lapack`; optional
+};
 
-/// rank(b) = the number of values s(b, i) above max(rtol * s(b, 0), atol), for matrices of m x n. rtol < 0 stands for
-/// max(m, n) * eps. s (batch, min(m, n)) descending; a matrix whose s is NaN, or has overflowed, gets rank -1.
-template <class T>
-sycl::event numerical_rank(sycl::queue& queue, view<const T, 2> s, std::int64_t m, std::int64_t n, T rtol, T atol,
-                           view<std::int64_t, 1> rank, const std::vector<sycl::event>& dependencies = {});
+/// Decomposes every matrix of a, which is not overwritten and must not overlap the results.
+/// Throws invalid_argument (shapes, strides, null pointers, matrices without elements, negative max_sweeps) or
+/// unsupported_device (double or LAPACK where there is none).
+sycl::event svd(context& ctx, view<const float, 3> a, const svd_results<float>& results,
+                const svd_options& options = {}, const events& dependencies = {});
+sycl::event svd(context& ctx, view<const double, 3> a, const svd_results<double>& results,
+                const svd_options& options = {}, const events& dependencies = {});
 
-/// Tensors on the queue's device.
-template <class T>
-struct svd_result {
-  tensor<T> s;                  ///< (batch, min(m, n))
-  tensor<T> u, vt;              ///< as in the table above
+struct numerical_rank_options {
+  std::int64_t m, n;  ///< of the matrices that have these singular values
+  rank_tolerance tolerance = {};
+};
+
+/// rank(b) = the number of values s(b, i) above max(relative * s(b, 0), absolute), with s (batch, min(m, n))
+/// descending. A matrix whose s is NaN, or has overflowed, gets rank -1. Throws invalid_argument and
+/// unsupported_device.
+sycl::event numerical_rank(context& ctx, view<const float, 2> s, view<std::int64_t, 1> rank,
+                           const numerical_rank_options& options, const events& dependencies = {});
+sycl::event numerical_rank(context& ctx, view<const double, 2> s, view<std::int64_t, 1> rank,
+                           const numerical_rank_options& options, const events& dependencies = {});
+
+/// Tensors on the context's device.
+template <class Number>
+struct svd_tensors {
+  tensor<Number> s;             ///< (batch, min(m, n))
+  tensor<Number> u, vt;         ///< as in the table above; (batch, m, 0) and (batch, 0, n) without vectors
   tensor<std::int32_t> status;  ///< (batch)
   tensor<std::int32_t> sweeps;  ///< (batch)
 };
 
 /// Allocates, decomposes a (batch, m, n) or (m, n), a batch of one, and waits. Throws computation_error with the ids of
-/// the matrices that failed.
-template <class T>
-svd_result<T> svd(sycl::queue& queue, const tensor<T>& a, const svd_options& options = {});
+/// the matrices that failed. The element type is float or double.
+template <class Number>
+svd_tensors<Number> svd(context& ctx, const tensor<Number>& a, const svd_options& options = {});
 
-/// Numerical ranks (batch) of the matrices of a (batch, m, n) or (m, n). Throws as `svd` does.
-template <class T>
-std::vector<std::int64_t> numerical_rank(sycl::queue& queue, const tensor<T>& a, T rtol = T(-1), T atol = T(0));
+/// Numerical ranks (batch) of the matrices of a (batch, m, n) or (m, n). Throws like `svd`.
+template <class Number>
+std::vector<std::int64_t> numerical_rank(context& ctx, const tensor<Number>& a, const rank_tolerance& tolerance = {});
 
 }  // namespace nullscope

@@ -1,17 +1,21 @@
 /// An array that owns its memory on a device, for people who want an answer; the functions themselves take views.
 ///
-///   const tensor<float> a(queue, {batch, m, n}, numbers);   // a copy of host memory
-///   tensor<std::byte> scratchpad(queue, {qr_scratchpad_size<float>(queue, batch, m, n)});
-///   qr<float>(queue, a.as<3>(), q.as<3>(), r.as<3>(), scratchpad.span());
+///   const tensor<float> a(ctx, {batch, m, n}, numbers);   // a copy of host memory
+///   tensor<float> q(ctx, {batch, m, n}), r(ctx, {batch, n, n});
+///   qr(ctx, a, {.q = q, .r = r}).wait();
+///
+/// A tensor converts to a view of as many dimensions, or of more: a matrix is a batch of one.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <nullscope/context.hpp>
 #include <nullscope/view.hpp>
 #include <optional>
 #include <span>
 #include <sycl/sycl.hpp>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -48,12 +52,19 @@ class tensor {
     if (bytes > 0) data_ = {static_cast<T*>(detail::allocate(queue, bytes, kind)), release{queue.get_context()}};
   }
 
+  tensor(const context& ctx, shape_type shape, sycl::usm::alloc kind = sycl::usm::alloc::device)
+      : tensor(ctx.queue(), std::move(shape), kind) {}
+
   /// A copy of host memory. Throws invalid_argument if the sizes differ.
   tensor(const sycl::queue& queue, shape_type shape, std::span<const T> host,
          sycl::usm::alloc kind = sycl::usm::alloc::device)
       : tensor(queue, std::move(shape), kind) {
     copy_from(host);
   }
+
+  tensor(const context& ctx, shape_type shape, std::span<const T> host,
+         sycl::usm::alloc kind = sycl::usm::alloc::device)
+      : tensor(ctx.queue(), std::move(shape), host, kind) {}
 
   /// What has been moved from is empty.
   tensor(tensor&& other) noexcept { *this = std::move(other); }
@@ -70,7 +81,7 @@ class tensor {
   std::int64_t size() const { return size_; }
   const shape_type& shape() const { return shape_; }
 
-  /// All elements, one after the other: what a function takes as its scratchpad.
+  /// All elements, one after the other: what `context::use_workspace` takes, for instance.
   std::span<T> span() { return {data(), static_cast<std::size_t>(size_)}; }
   std::span<const T> span() const { return {data(), static_cast<std::size_t>(size_)}; }
 
@@ -93,12 +104,22 @@ class tensor {
   /// The whole tensor as a view of `Rank` dimensions. Throws invalid_argument if it has another number of them.
   template <int Rank>
   view<T, Rank> as() {
-    return make_view<T, Rank>(data());
+    return make_view<T, Rank>(data(), shape_.size() == Rank);
   }
   template <int Rank>
   view<const T, Rank> as() const {
-    return make_view<const T, Rank>(data());
+    return make_view<const T, Rank>(data(), shape_.size() == Rank);
   }
+
+  /// A tensor where a function takes a view: dimensions of extent 1 are added in front if it has fewer. A tensor
+  /// without memory and shape, tensor<T>{}, is an absent view. Throws invalid_argument if it has more.
+  template <class Element, int Rank>
+  requires(std::is_same_v<Element, T> || std::is_same_v<Element, const T>) operator view<Element, Rank>() {
+    return make_view<Element, Rank>(data(), shape_.size() <= Rank);
+  }
+  template <class Element, int Rank>
+  requires std::is_same_v<Element, const T>
+  operator view<Element, Rank>() const { return make_view<Element, Rank>(data(), shape_.size() <= Rank); }
 
  private:
   struct release {
@@ -107,12 +128,14 @@ class tensor {
   };
 
   template <class Element, int Rank>
-  view<Element, Rank> make_view(Element* data) const {
-    if (shape_.size() != Rank) detail::wrong_rank(shape_, Rank);
+  view<Element, Rank> make_view(Element* data, bool has_right_rank) const {
     view<Element, Rank> result{data, {}, {}};
+    if (data == nullptr && shape_ == shape_type{0}) return result;
+    if (!has_right_rank) detail::wrong_rank(shape_, Rank);
+    const int missing = Rank - static_cast<int>(shape_.size());
     std::int64_t stride = 1;
     for (int d = Rank - 1; d >= 0; --d) {
-      result.extent[d] = shape_[static_cast<std::size_t>(d)];
+      result.extent[d] = d < missing ? 1 : shape_[static_cast<std::size_t>(d - missing)];
       result.stride[d] = stride;
       stride *= result.extent[d];
     }

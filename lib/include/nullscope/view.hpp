@@ -40,13 +40,27 @@ struct view {
     return false;
   }
 
-  /// A view for reading.
-  constexpr operator view<const T, Rank>() const requires(!std::is_const_v<T>) {
-    view<const T, Rank> result;
-    result.data = data;
+  /// No data and no extents: an operand or result that was left out.
+  constexpr bool is_absent() const {
     for (int d = 0; d < Rank; ++d) {
-      result.extent[d] = extent[d];
-      result.stride[d] = stride[d];
+      if (extent[d] != 0) return false;
+    }
+    return data == nullptr;
+  }
+
+  /// The same elements for reading, or with dimensions of extent 1 in front: a matrix (rows, columns) is a batch
+  /// (1, rows, columns). What is absent stays absent.
+  template <class Element, int More>
+  requires((std::is_same_v<Element, T> ||
+            std::is_same_v<Element, const T>)&&(More > Rank || (More == Rank && !std::is_same_v<Element, T>))) constexpr
+  operator view<Element, More>() const {
+    view<Element, More> result;
+    result.data = data;
+    if (is_absent()) return result;
+    for (int d = 0; d < More; ++d) {
+      const int from = d - (More - Rank);
+      result.extent[d] = from < 0 ? 1 : extent[from];
+      result.stride[d] = from < 0 ? 0 : stride[from];
     }
     return result;
   }
@@ -83,6 +97,53 @@ constexpr view<T, Rank> slice(view<T, Rank> x, int dimension, std::int64_t begin
   x.data += begin * x.stride[dimension];
   x.extent[dimension] = count;
   return x;
+}
+
+/// Index `index` of one dimension, which goes: select(x, 0, b) is matrix b of a batch.
+template <class T, int Rank>
+constexpr view<T, Rank - 1> select(const view<T, Rank>& x, int dimension, std::int64_t index) {
+  static_assert(Rank >= 2);
+  view<T, Rank - 1> result;
+  result.data = x.data + index * x.stride[dimension];
+  for (int d = 0; d < Rank - 1; ++d) {
+    result.extent[d] = x.extent[d < dimension ? d : d + 1];
+    result.stride[d] = x.stride[d < dimension ? d : d + 1];
+  }
+  return result;
+}
+
+/// A new dimension of extent 1 in the place of `dimension`: add_dimension(x, 2) makes (rows, columns) (rows, columns,
+/// 1).
+template <class T, int Rank>
+constexpr view<T, Rank + 1> add_dimension(const view<T, Rank>& x, int dimension) {
+  view<T, Rank + 1> result;
+  result.data = x.data;
+  for (int d = 0; d <= Rank; ++d) {
+    result.extent[d] = d == dimension ? 1 : x.extent[d < dimension ? d : d - 1];
+    result.stride[d] = d == dimension ? 0 : x.stride[d < dimension ? d : d - 1];
+  }
+  return result;
+}
+
+/// Dimensions `outer` and outer + 1 can be seen as one: (batch, heads, ...) as (batch * heads, ...).
+template <class T, int Rank>
+constexpr bool can_merge(const view<T, Rank>& x, int outer) {
+  return x.extent[outer] == 1 || x.extent[outer + 1] == 1 ||
+         x.stride[outer] == x.extent[outer + 1] * x.stride[outer + 1];
+}
+
+/// The view with dimensions `outer` and outer + 1 as one; needs can_merge.
+template <class T, int Rank>
+constexpr view<T, Rank - 1> merge(const view<T, Rank>& x, int outer) {
+  static_assert(Rank >= 2);
+  view<T, Rank - 1> result;
+  result.data = x.data;
+  for (int d = 0; d < Rank - 1; ++d) {
+    result.extent[d] = d == outer ? x.extent[d] * x.extent[d + 1] : x.extent[d < outer ? d : d + 1];
+    result.stride[d] = x.stride[d < outer ? d : d + 1];
+  }
+  if (x.extent[outer + 1] == 1) result.stride[outer] = x.stride[outer];
+  return result;
 }
 
 }  // namespace nullscope

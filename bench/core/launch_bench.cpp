@@ -1,0 +1,81 @@
+/// What a launch costs: an almost empty kernel through `launch`, against the SYCL runtime's own parallel_for with the
+/// same kernel and arguments. One launch and a wait, and many launches before one wait.
+#include <nullscope/launch.hpp>
+#include <nullscope/tensor.hpp>
+
+#include "bench/core/harness.hpp"
+#include "bench/core/launch_kernel.hpp"
+#include "lib/src/core/context_state.hpp"
+
+namespace nullscope::bench {
+namespace {
+
+using kernel = kernels::count_launches;
+
+struct launch_data {
+  context& ctx;
+  std::int64_t launches;  // per call
+  tensor<std::int64_t> count;
+#ifndef NULLSCOPE_SINGLE_SOURCE
+  sycl::kernel code;
+#endif
+
+  launch_data(context& ctx, std::int64_t launches)
+      : ctx(ctx),
+        launches(launches),
+        count(ctx, {1})
+#ifndef NULLSCOPE_SINGLE_SOURCE
+        ,
+        code(detail::compiled_kernels(ctx.queue(), {&detail::description<kernel>}).front())
+#endif
+  {
+  }
+};
+
+const sycl::nd_range<1> one_work_item{1, 1};
+
+void launch_with_nullscope(launch_data& d) {
+  for (std::int64_t i = 1; i < d.launches; ++i) launch(d.ctx, one_work_item, 0, kernel{d.count.data()});
+  launch(d.ctx, one_work_item, 0, kernel{d.count.data()}).wait();
+}
+
+sycl::event launch_with_runtime(launch_data& d, const kernel& arguments) {
+  return d.ctx.queue().submit([&](sycl::handler& handler) {
+    sycl::local_accessor<std::byte, 1> local(detail::local_alignment, handler);
+#ifdef NULLSCOPE_SINGLE_SOURCE
+    handler.parallel_for(one_work_item, [=](sycl::nd_item<1> item) { arguments(item, &local[0]); });
+#else
+    handler.set_arg(0, arguments);
+    handler.set_arg(1, local);
+    handler.parallel_for(one_work_item, d.code);
+#endif
+  });
+}
+
+void launch_all_with_runtime(launch_data& d) {
+  for (std::int64_t i = 1; i < d.launches; ++i) launch_with_runtime(d, kernel{d.count.data()});
+  launch_with_runtime(d, kernel{d.count.data()}).wait();
+}
+
+void add_launches(suite& suite, std::int64_t launches) {
+  suite
+      .add({.operation = "launch", .type = "f32", .sizes = {{"launches", launches}}},
+           [=](context& ctx) { return launch_data(ctx, launches); })
+      .path("sycl", launch_with_nullscope)
+      .path("runtime", launch_all_with_runtime)
+      .restore([](launch_data& d) { d.count.copy_from(std::vector<std::int64_t>{0}); })
+      .verify([](launch_data& d, report& report) {
+        report.residual("missed", static_cast<double>(d.launches - d.count.to_host()[0]), 0);
+      });
+}
+
+}  // namespace
+}  // namespace nullscope::bench
+
+int main(int argc, char** argv) {
+  using namespace nullscope::bench;
+  return run(argc, argv, "launches of an almost empty kernel", [](suite& suite) {
+    add_launches(suite, 1);
+    add_launches(suite, 100);
+  });
+}

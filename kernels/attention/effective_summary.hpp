@@ -1,0 +1,75 @@
+/// Correlation and norms of raw and effective attention, from sums.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <nullscope/view.hpp>
+#include <sycl/sycl.hpp>
+
+#include "kernels/simd/team.hpp"
+
+namespace nullscope::kernels {
+
+/// For one head, with A (queries, keys), A_perp = P U^T and n = queries * keys:
+///   <A, A_perp> = |A_perp|^2 = |P|^2,  sum A = visible queries,  sum A_perp = (1^T P)(U^T 1)
+///   covariance = |P|^2 - sum A sum A_perp / n,  variances = |A|^2 - (sum A)^2 / n,  |P|^2 - (sum A_perp)^2 / n
+///
+/// One work-group per head adds up the results of block_sums: of P (heads, blocks, 2, k), of U, and of the squares of
+/// the rows of A (heads, blocks, 2, 1). Sums are taken in Sum: the variances are differences of numbers that may be
+/// close.
+template <class T, class Sum, int Items>
+struct effective_summary {
+  static constexpr const char* source = __FILE__;
+  static constexpr int dimensions = 1;
+  using number = pack<Sum, 1>;
+
+  view<const T, 4> p_sums, u_sums, row_squares;
+  view<T, 2> p_columns;              // (heads, k): 1^T P
+  view<T, 2> summary;                // (heads, 4): correlation, norms of A, A_perp, A_par; data is null: not asked for
+  view<const std::int64_t, 1> rank;  // (heads)
+  std::int64_t queries, visible_queries, keys;
+
+  void operator()(sycl::nd_item<1> item, std::byte* local) const {
+    team<Items> members(item, local);
+    const std::int64_t head = item.get_group(0), columns = p_sums.extent[3];
+    Sum squares = 0, total = 0;  // |P|^2 and sum A_perp, this work-item's columns
+    for (std::int64_t c = members.rank(); c < columns; c += Items) {
+      const Sum p_column = over_blocks(p_sums, head, 0, c);
+      p_columns(head, c) = static_cast<T>(p_column);
+      total += p_column * over_blocks(u_sums, head, 0, c);
+      squares += over_blocks(p_sums, head, 1, c);
+    }
+    squares = members.sum(number(squares));
+    total = members.sum(number(total));
+    if (summary.data == nullptr || members.rank() != 0) return;
+
+    const Sum raw = over_blocks(row_squares, head, 0, 0), sum = static_cast<Sum>(visible_queries);
+    const Sum pairs = static_cast<Sum>(queries) * static_cast<Sum>(keys);
+    const Sum raw_mean = sum * sum / pairs, mean = total * total / pairs;
+    const Sum raw_variance = raw - raw_mean, variance = squares - mean;
+    // A variance of zero comes out as large as this, by rounding.
+    const Sum noise = 8 * static_cast<Sum>(std::numeric_limits<T>::epsilon());
+    const bool varies = raw_variance > noise * raw_mean && variance > noise * mean && pairs > 0;
+    const Sum none = std::numeric_limits<Sum>::quiet_NaN();
+    const Sum correlation =
+        varies ? (squares - sum * total / pairs) / (sycl::sqrt(raw_variance) * sycl::sqrt(variance)) : none;
+    summary(head, 0) = static_cast<T>(correlation > 1 ? Sum(1) : correlation);
+    summary(head, 1) = static_cast<T>(sycl::sqrt(raw));
+    summary(head, 2) = static_cast<T>(sycl::sqrt(squares));
+    // Negative only by rounding; if the null space is {0}, it is nothing but rounding.
+    const Sum rest = raw - squares;
+    summary(head, 3) = static_cast<T>(sycl::sqrt(rest < 0 || rank(head) == keys ? Sum(0) : rest));
+  }
+
+ private:
+  static Sum over_blocks(const view<const T, 4>& sums, std::int64_t head, int which, std::int64_t column) {
+    Sum sum = 0;
+    for (std::int64_t block = 0; block < sums.extent[1]; ++block) {
+      sum += static_cast<Sum>(sums(head, block, which, column));
+    }
+    return sum;
+  }
+};
+
+}  // namespace nullscope::kernels

@@ -1,0 +1,44 @@
+/// Copies matrices into panels of columns, in the order in which a matrix product reads them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <nullscope/view.hpp>
+#include <sycl/sycl.hpp>
+
+#include "kernels/blas/stage.hpp"
+
+namespace nullscope::kernels {
+
+/// x (batch, heads, rows, columns) with any strides -> panels (batch * heads, ceil(columns / PanelColumns), rows,
+/// PanelColumns), with zeros beyond the last column. A work-group copies `rows_per_group` rows of one panel.
+template <class In, class T, int W, int Items, int PanelColumns>
+struct to_panels {
+  static constexpr const char* source = __FILE__;
+  static constexpr int dimensions = 1;
+  static constexpr bool one_work_item = Items == 1;
+  static constexpr int rows_per_group = 256;
+
+  view<const In, 4> x;
+  T* panels;
+
+  void operator()(sycl::nd_item<1> item, std::byte*) const {
+    const std::int64_t rows = x.extent[2], columns = x.extent[3];
+    const std::int64_t panel_count = (columns + PanelColumns - 1) / PanelColumns;
+    const std::int64_t chunk_count = (rows + rows_per_group - 1) / rows_per_group;
+    const std::int64_t group = item.get_group(0);
+    const std::int64_t row0 = group % chunk_count * rows_per_group;
+    const std::int64_t panel = group / chunk_count % panel_count;
+    const std::int64_t matrix = group / chunk_count / panel_count;
+    const std::int64_t column0 = panel * PanelColumns;
+    const In* data = x.data + matrix / x.extent[1] * x.stride[0] + matrix % x.extent[1] * x.stride[1] +
+                     row0 * x.stride[2] + column0 * x.stride[3];
+    const int count = static_cast<int>(std::min<std::int64_t>(rows_per_group, rows - row0));
+    T* to = panels + ((matrix * panel_count + panel) * rows + row0) * PanelColumns;
+    stage<W, Items, 1>(block<In>{data, x.stride[2], x.stride[3], count, columns - column0}, count, PanelColumns, to,
+                       PanelColumns, static_cast<int>(item.get_local_id(0)), 0);
+  }
+};
+
+}  // namespace nullscope::kernels

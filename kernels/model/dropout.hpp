@@ -1,0 +1,35 @@
+/// Sets a random share of the elements to zero.
+#pragma once
+
+#include <nullscope/view.hpp>
+
+#include "kernels/blas/row.hpp"
+
+namespace nullscope::kernels {
+
+/// y (1, rows, columns) = scale x where uniform >= probability, else 0. y may be x. One team per row.
+template <class T, int W, int Items>
+struct dropout {
+  static constexpr const char* source = __FILE__;
+  static constexpr int dimensions = 1;
+  static constexpr bool one_work_item = Items == 1;
+
+  view<const T, 3> x, uniform;
+  view<T, 3> y;
+  T probability, scale;
+  std::int64_t rows_per_group;
+
+  void operator()(sycl::nd_item<1> item, std::byte* local) const {
+    const team<Items> members(item, local);
+    const pack<T, W> bound(probability), factor(scale), zero(T(0));
+    for (row_range rows(x, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+      const row_index i = rows.current();
+      walk<W, 1>(members, x.extent[2], [&](auto, std::int64_t c, auto lanes) {
+        const pack<T, W> kept = factor * row_of<W>(x, i).load(c, lanes);
+        row_of<W>(y, i).store(c, where_less(row_of<W>(uniform, i).load(c, lanes), bound, zero, kept), lanes);
+      });
+    }
+  }
+};
+
+}  // namespace nullscope::kernels

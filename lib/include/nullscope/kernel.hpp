@@ -1,0 +1,80 @@
+/// What the library knows of a kernel functor at compile time. See launch.hpp for how to write one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace nullscope::detail {
+
+constexpr std::size_t local_alignment = 64;  // bytes; a cache line, and the widest vector
+
+/// Local memory as a kernel gets it: the first aligned address.
+inline std::byte* align_local(std::byte* memory) {
+  return memory + (-reinterpret_cast<std::uintptr_t>(memory) & (local_alignment - 1));
+}
+
+template <class Kernel>
+constexpr int sub_group_size_of() {
+  if constexpr (requires { Kernel::sub_group_size; }) {
+    return Kernel::sub_group_size;
+  } else {
+    return 0;  // whatever the compiler chooses
+  }
+}
+
+template <class Kernel>
+constexpr bool one_work_item_of() {
+  if constexpr (requires { Kernel::one_work_item; }) {
+    return Kernel::one_work_item;
+  } else {
+    return false;
+  }
+}
+
+/// Returns the type's name as the compiler writes it in a function signature: "... Kernel = <name>; ...]".
+template <class Kernel>
+constexpr std::string_view type_name() {
+  const std::string_view signature = __PRETTY_FUNCTION__;
+  const std::size_t begin = signature.find("Kernel = ") + 9;
+  int depth = 0;
+  std::size_t end = begin;
+  for (; end < signature.size(); ++end) {
+    const char c = signature[end];
+    if (depth == 0 && (c == ';' || c == ']')) break;
+    if (c == '<' || c == '(' || c == '[') ++depth;
+    if (c == '>' || c == ')' || c == ']') --depth;
+  }
+  return signature.substr(begin, end - begin);
+}
+
+constexpr bool can_be_named(std::string_view type) {
+  for (const char* unnamed : {"anonymous", "lambda", "unnamed", ")::"}) {
+    if (type.find(unnamed) != std::string_view::npos) return false;
+  }
+  return true;
+}
+
+/// What the run-time compiler must know of a kernel.
+struct kernel_description {
+  std::string_view type_name;
+  std::string_view source;  ///< the file that defines it, as __FILE__ gives it
+  int dimensions;
+  int sub_group_size;
+  bool one_work_item;
+  std::size_t bytes, alignment;  ///< of the functor, as the host compiler lays it out
+};
+
+template <class Kernel>
+inline constexpr kernel_description description{
+    type_name<Kernel>(),        Kernel::source, Kernel::dimensions, sub_group_size_of<Kernel>(),
+    one_work_item_of<Kernel>(), sizeof(Kernel), alignof(Kernel)};
+
+template <class Kernel>
+constexpr void check_kernel() {
+  static_assert(std::is_trivially_copyable_v<Kernel>, "a kernel's bytes are its argument");
+  static_assert(can_be_named(type_name<Kernel>()), "a kernel needs a name at namespace scope");
+}
+
+}  // namespace nullscope::detail

@@ -1,0 +1,132 @@
+/// A sequence of kernel launches that behaves as one call: how every function of the library is written, and how you
+/// write your own.
+///
+///   sycl::event my_function(context& ctx, view<const float, 2> x, view<float, 1> out, const events& dependencies) {
+///     operation op(ctx, "my_function", dependencies);
+///     const auto sums = op.take_array<float>(x.extent[0], 64);      // workspace, until the end of the operation
+///     op.launch(range, 0, my_kernel<float>{x, sums});
+///     row_reduce(ctx, sums, out, row_reduction::sum);               // joins the operation
+///     return op.submit();
+///   }
+///
+/// Nothing runs before `submit`, so that an error on the way leaves everything as it was. `submit` compiles all kernels
+/// that are not compiled yet, then launches. An operation that begins while another one of the same context is open
+/// becomes a part of it; its submit then returns an event that means nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <nullscope/context.hpp>
+#include <nullscope/kernel.hpp>
+#include <nullscope/view.hpp>
+#include <string_view>
+#include <sycl/sycl.hpp>
+#include <vector>
+
+namespace nullscope {
+
+using events = std::vector<sycl::event>;
+
+/// When a step of an operation runs.
+enum class step_order {
+  next,   ///< after all steps before it
+  beside  ///< after what the step before it waits for, so that both may run at the same time
+};
+
+class operation {
+ public:
+  /// `name` stands in error messages; it must outlive the operation.
+  operation(context& ctx, std::string_view name, const events& dependencies = {});
+  ~operation();
+  operation(const operation&) = delete;
+  operation& operator=(const operation&) = delete;
+
+  context& ctx() { return ctx_; }
+
+  /// Device memory with no defined content, aligned to 64 bytes, for the steps of this operation. Must not be read or
+  /// written on the host. Throws invalid_argument on a size that 64 bits do not hold, device_bad_alloc.
+  template <class T>
+  T* take(std::int64_t count) {
+    return static_cast<T*>(take_bytes(count, sizeof(T), memory_kind::device));
+  }
+
+  /// The same as a densely packed array.
+  template <class T, class... Extent>
+  auto take_array(Extent... extents) {
+    auto result = contiguous<T>(nullptr, extents...);
+    result.data = take<T>(checked_size(result.extent, result.extent + sizeof...(Extent)));
+    return result;
+  }
+
+  /// Memory that host tasks and kernels both reach.
+  template <class T>
+  T* take_host(std::int64_t count) {
+    return static_cast<T*>(take_bytes(count, sizeof(T), memory_kind::host));
+  }
+
+  /// A launch of `kernel` over `range` with `local_bytes` of local memory, aligned to 64 bytes, per work-group. An
+  /// empty range launches nothing. Throws unsupported_device if the device has less local memory.
+  template <class Kernel>
+  void launch(const sycl::nd_range<Kernel::dimensions>& range, std::size_t local_bytes, const Kernel& kernel,
+              step_order order = step_order::next);
+
+  /// Anything else that becomes an event: a memcpy, a vendor library, a host task.
+  using command = std::function<sycl::event(sycl::queue&, const events& dependencies)>;
+  void run(command step, step_order order = step_order::next);
+
+  /// Launches everything, in order. Returns an event that is complete when all steps are.
+  sycl::event submit();
+
+  /// The same, and waits. Throws invalid_argument inside another operation or a dry run, where nothing runs yet.
+  void submit_and_wait();
+
+ private:
+  enum class memory_kind { device, host };
+  using kernel_command = std::function<sycl::event(sycl::queue&, const sycl::kernel*, const events&)>;
+
+  void* take_bytes(std::int64_t count, std::size_t element_bytes, memory_kind kind);
+  std::int64_t checked_size(const std::int64_t* begin, const std::int64_t* end) const;
+  std::size_t allocated_local_bytes(std::size_t local_bytes) const;
+  void add(const detail::kernel_description* kernel, kernel_command step, step_order order);
+
+  context& ctx_;
+  std::string_view name_;
+  bool is_outermost_, is_submitted_ = false;
+  std::size_t first_step_;               // of this operation
+  std::size_t device_mark_, host_mark_;  // what was taken from the workspace when the operation began
+};
+
+template <class Kernel>
+void operation::launch(const sycl::nd_range<Kernel::dimensions>& range, std::size_t local_bytes, const Kernel& kernel,
+                       step_order order) {
+  detail::check_kernel<Kernel>();
+  if (range.get_global_range().size() == 0) return;
+  const std::size_t allocated = allocated_local_bytes(local_bytes);
+  add(
+      &detail::description<Kernel>,
+      [=](sycl::queue& queue, [[maybe_unused]] const sycl::kernel* code, const events& dependencies) {
+        return queue.submit([&](sycl::handler& handler) {
+          handler.depends_on(dependencies);
+          sycl::local_accessor<std::byte, 1> local(allocated, handler);
+#ifdef NULLSCOPE_SINGLE_SOURCE
+          constexpr int sub_group = detail::sub_group_size_of<Kernel>();
+          if constexpr (sub_group > 0) {
+            handler.parallel_for(
+                range, [=](sycl::nd_item<Kernel::dimensions> item)
+                           [[sycl::reqd_sub_group_size(sub_group)]] { kernel(item, detail::align_local(&local[0])); });
+          } else {
+            handler.parallel_for(
+                range, [=](sycl::nd_item<Kernel::dimensions> item) { kernel(item, detail::align_local(&local[0])); });
+          }
+#else
+          handler.set_arg(0, kernel);
+          handler.set_arg(1, local);
+          handler.parallel_for(range, *code);
+#endif
+        });
+      },
+      order);
+}
+
+}  // namespace nullscope

@@ -1,0 +1,98 @@
+#include "lib/src/attention/vectors.hpp"
+
+#include <algorithm>
+#include <nullscope/elementwise.hpp>
+#include <type_traits>
+
+#include "kernels/attention/forward_vectors.hpp"
+#include "lib/src/attention/common.hpp"
+#include "lib/src/core/strides.hpp"
+
+namespace nullscope::detail {
+
+namespace {
+
+template <class In, class T, int VectorBytes>
+using kernel = kernels::attention_forward_vectors<In, T, typename attention_vector_shapes<T, VectorBytes>::forward>;
+
+template <class Kernel>
+bool fits(const context& ctx, std::int64_t panels, std::int64_t dk, std::int64_t dv) {
+  return Kernel::local_bytes(panels, dk, dv) <= ctx.layout().local_bytes;
+}
+
+/// x (batch, heads, rows, columns) as the kernel needs it, in T with last stride 1; a copy if x itself is not.
+template <class T, class In>
+view<const T, 4> as_needed(operation& op, const view<const In, 4>& x) {
+  if constexpr (std::is_same_v<In, T>) {
+    if (has_neighbours(x)) return x;
+  }
+  const view<T, 4> copied = op.take_array<T>(x.extent[0], x.extent[1], x.extent[2], x.extent[3]);
+  for_matrices([&](const view<const In, 3>& from, const view<T, 3>& to) { copy(op.ctx(), from, to); }, x, copied);
+  return copied;
+}
+
+/// Panels of queries per work-group. More make better use of keys and values in cache; there should be enough
+/// work-groups for compute units to finish at about the same time.
+template <class Kernel, class T>
+std::int64_t panels_of_group(const context& ctx, const view<T, 4>& out, std::int64_t dk) {
+  constexpr std::int64_t most = 4, groups_of_unit = 64;
+  const std::int64_t heads = out.extent[0] * out.extent[1], panels = ceil_div(out.extent[2], Kernel::width);
+  std::int64_t count = 1;
+  while (count < most && fits<Kernel>(ctx, count + 1, dk, out.extent[3]) &&
+         heads * ceil_div(panels, count + 1) >= groups_of_unit * ctx.device().compute_units) {
+    ++count;
+  }
+  return count;
+}
+
+template <class Kernel, class In, class T>
+void attend(operation& op, const attention_operands<In>& operands, const attention_results<T>& results,
+            const attention_options& options) {
+  const auto& [q, k, v] = operands;
+  const std::int64_t panels = panels_of_group<Kernel>(op.ctx(), results.out, q.extent[3]);
+  const std::int64_t query_blocks = ceil_div(q.extent[2], panels * Kernel::width);
+  const Kernel kernel{.q = q,
+                      .k = as_needed<T>(op, k),
+                      .v = as_needed<T>(op, v),
+                      .out = results.out,
+                      .log_sum_exp = results.log_sum_exp,
+                      .sum_of_squares = results.sum_of_squares,
+                      .visibility = visibility_of(options, q.extent[2], k.extent[2]),
+                      .scale = score_scale_of<T>(options, q.extent[3]),
+                      .panels = panels,
+                      .query_blocks = query_blocks};
+  op.launch(groups_of(q.extent[0] * q.extent[1] * query_blocks, 1),
+            static_cast<std::size_t>(Kernel::local_bytes(panels, q.extent[3], v.extent[3])), kernel);
+}
+
+}  // namespace
+
+template <class T>
+bool attention_vectors_serve(const context& ctx, std::int64_t dk, std::int64_t dv) {
+  return with_vector_bytes(ctx.layout(), [&]<int Bytes>() {
+    if constexpr (Bytes == 0) {
+      return false;
+    } else {
+      return fits<kernel<T, T, Bytes>>(ctx, 1, dk, dv);
+    }
+  });
+}
+
+template <class In, class T>
+void attention_vectors(operation& op, const attention_operands<In>& operands, const attention_results<T>& results,
+                       const attention_options& options) {
+  with_vector_bytes(op.ctx().layout(), [&]<int Bytes>() {
+    if constexpr (Bytes > 0) attend<kernel<In, T, Bytes>>(op, operands, results, options);
+  });
+}
+
+template bool attention_vectors_serve<float>(const context&, std::int64_t, std::int64_t);
+template bool attention_vectors_serve<double>(const context&, std::int64_t, std::int64_t);
+template void attention_vectors(operation&, const attention_operands<float>&, const attention_results<float>&,
+                                const attention_options&);
+template void attention_vectors(operation&, const attention_operands<double>&, const attention_results<double>&,
+                                const attention_options&);
+template void attention_vectors(operation&, const attention_operands<bfloat16>&, const attention_results<float>&,
+                                const attention_options&);
+
+}  // namespace nullscope::detail

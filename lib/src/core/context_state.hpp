@@ -1,0 +1,65 @@
+/// What a context holds: its queue, the layout, compiled kernels, workspaces, and the operation that is open.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nullscope/context.hpp>
+#include <nullscope/kernel.hpp>
+#include <nullscope/operation.hpp>
+#include <sycl/sycl.hpp>
+#include <unordered_map>
+#include <vector>
+
+#include "lib/src/core/workspace.hpp"
+
+namespace nullscope::detail {
+
+/// A step of an operation, not launched yet. `kernel` is null for commands that are no kernel of ours.
+struct recorded_step {
+  const kernel_description* kernel;
+  std::function<sycl::event(sycl::queue&, const sycl::kernel*, const events&)> command;
+  step_order order;
+};
+
+struct context_state {
+  context_state(sycl::queue of, const lane_layout& chosen)
+      : queue(std::move(of)),
+        device(properties(queue.get_device())),
+        layout(chosen),
+        is_in_order(queue.is_in_order()),
+        device_memory(queue, sycl::usm::alloc::device),
+        host_memory(queue, sycl::usm::alloc::host) {}
+  ~context_state() {
+    try {
+      last_use.wait();
+    } catch (const sycl::exception&) {  // its event tells the caller
+    }
+  }
+  context_state(const context_state&) = delete;
+  context_state& operator=(const context_state&) = delete;
+
+  sycl::queue queue;
+  const device_properties& device;
+  lane_layout layout;
+  bool is_in_order;
+
+  workspace device_memory, host_memory;
+  sycl::event last_use;  // of the workspaces
+
+  std::unordered_map<const kernel_description*, sycl::kernel> kernels;
+
+  // The open operation.
+  bool is_recording = false;
+  std::vector<recorded_step> steps;
+  events dependencies;
+
+  // A dry run.
+  bool is_dry = false;
+  pipeline_needs needs;
+};
+
+/// The compiled kernels for the queue's context and device, each compiled once whatever the number of threads that ask.
+std::vector<sycl::kernel> compiled_kernels(const sycl::queue& queue,
+                                           const std::vector<const kernel_description*>& kernels);
+
+}  // namespace nullscope::detail

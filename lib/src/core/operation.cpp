@@ -1,0 +1,199 @@
+#include <nullscope/operation.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <nullscope/errors.hpp>
+#include <utility>
+
+#include "lib/src/core/context_state.hpp"
+
+namespace nullscope {
+namespace {
+
+/// An event that is complete when `dependencies` are, for a call that has nothing to launch, or whose last steps run
+/// beside each other.
+sycl::event join(sycl::queue& queue, const events& dependencies) {
+  return queue.submit([&](sycl::handler& handler) {
+    handler.depends_on(dependencies);
+#ifdef NULLSCOPE_SINGLE_SOURCE
+    handler.single_task([] {});
+#else
+    if (queue.is_in_order()) {
+      handler.ext_oneapi_barrier();
+    } else {  // where a barrier would wait for the whole queue, and one with a list takes no events of other contexts
+      handler.host_task([] {});
+    }
+#endif
+  });
+}
+
+/// Makes sure that the context has all kernels of its steps.
+void compile_steps([[maybe_unused]] detail::context_state& state) {
+#ifndef NULLSCOPE_SINGLE_SOURCE
+  std::vector<const detail::kernel_description*> missing;
+  for (const detail::recorded_step& step : state.steps) {
+    if (step.kernel == nullptr || state.kernels.contains(step.kernel)) continue;
+    if (std::find(missing.begin(), missing.end(), step.kernel) == missing.end()) missing.push_back(step.kernel);
+  }
+  if (missing.empty()) return;
+  const std::vector<sycl::kernel> compiled = detail::compiled_kernels(state.queue, missing);
+  for (std::size_t i = 0; i < missing.size(); ++i) state.kernels.emplace(missing[i], compiled[i]);
+#endif
+}
+
+/// What a dry run learns from an operation.
+void note_needs(detail::context_state& state) {
+  pipeline_needs& needs = state.needs;
+  needs.workspace_bytes = std::max(needs.workspace_bytes, state.device_memory.peak_bytes());
+  for (const detail::recorded_step& step : state.steps) {
+    if (step.kernel == nullptr) continue;
+    if (std::find(needs.kernels.begin(), needs.kernels.end(), step.kernel) == needs.kernels.end()) {
+      needs.kernels.push_back(step.kernel);
+    }
+  }
+}
+
+/// Launches the steps. Each waits for the steps before it, or, if it runs beside the one before, for what that waits
+/// for.
+sycl::event submit_steps(detail::context_state& state) {
+  events waits_for = state.dependencies, running;
+  const bool uses_workspace = state.device_memory.was_used() || state.host_memory.was_used();
+  if (uses_workspace && !state.is_in_order) waits_for.push_back(state.last_use);
+  try {
+    for (const detail::recorded_step& step : state.steps) {
+      if (step.order == step_order::next && !running.empty()) {
+        if (state.is_in_order) {
+          waits_for.clear();
+          running.clear();
+        } else {
+          waits_for = std::exchange(running, {});
+        }
+      }
+      const sycl::kernel* code = nullptr;
+#ifndef NULLSCOPE_SINGLE_SOURCE
+      if (step.kernel != nullptr) code = &state.kernels.at(step.kernel);
+#endif
+      running.push_back(step.command(state.queue, code, waits_for));
+    }
+    sycl::event last = running.size() == 1 || (state.is_in_order && !running.empty())
+                           ? running.back()
+                           : join(state.queue, running.empty() ? waits_for : running);
+    if (uses_workspace) state.last_use = last;
+    return last;
+  } catch (...) {  // what runs already may use the workspace and the operands
+    try {
+      state.queue.wait();
+    } catch (const sycl::exception&) {  // the first error counts
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+operation::operation(context& ctx, std::string_view name, const events& dependencies)
+    : ctx_(ctx), name_(name), is_outermost_(!ctx.state_->is_recording) {
+  detail::context_state& state = *ctx_.state_;
+  if (is_outermost_) {
+    for (detail::workspace* memory : {&state.device_memory, &state.host_memory}) {
+      memory->reset_peak();
+      if (!memory->is_scattered() || state.is_dry) continue;
+      state.last_use.wait();
+      memory->consolidate();
+    }
+    state.is_recording = true;
+  }
+  state.dependencies.insert(state.dependencies.end(), dependencies.begin(), dependencies.end());
+  first_step_ = state.steps.size();
+  device_mark_ = state.device_memory.mark();
+  host_mark_ = state.host_memory.mark();
+}
+
+operation::~operation() {
+  detail::context_state& state = *ctx_.state_;
+  state.device_memory.release(device_mark_);
+  state.host_memory.release(host_mark_);
+  if (!is_submitted_)
+    state.steps.erase(state.steps.begin() + static_cast<std::ptrdiff_t>(first_step_), state.steps.end());
+  if (!is_outermost_) return;
+  state.steps.clear();
+  state.dependencies.clear();
+  state.is_recording = false;
+}
+
+std::int64_t operation::checked_size(const std::int64_t* begin, const std::int64_t* end) const {
+  std::int64_t count = 1;
+  bool is_too_large = false;
+  for (const std::int64_t* extent = begin; extent != end; ++extent) {
+    if (*extent == 0) return 0;
+    is_too_large |= __builtin_mul_overflow(count, *extent, &count);
+  }
+  if (is_too_large) throw invalid_argument(fmt::format("{}: the workspace is too large for 64-bit sizes", name_));
+  return count;
+}
+
+void* operation::take_bytes(std::int64_t count, std::size_t element_bytes, memory_kind kind) {
+  constexpr std::int64_t most = std::int64_t{1} << 62;
+  std::int64_t bytes = 0;
+  if (count < 0 || __builtin_mul_overflow(count, static_cast<std::int64_t>(element_bytes), &bytes) || bytes > most) {
+    throw invalid_argument(
+        fmt::format("{}: {} elements of {} bytes of workspace are no possible size", name_, count, element_bytes));
+  }
+  detail::context_state& state = *ctx_.state_;
+  return (kind == memory_kind::device ? state.device_memory : state.host_memory).take(bytes);
+}
+
+std::size_t operation::allocated_local_bytes(std::size_t local_bytes) const {
+  const detail::context_state& state = *ctx_.state_;
+  if (std::cmp_greater(local_bytes, state.device.usable_local_bytes())) {
+    throw unsupported_device(fmt::format("{}: a kernel needs {} bytes of local memory, {} has {}", name_, local_bytes,
+                                         state.device.name, state.device.usable_local_bytes()));
+  }
+  const std::size_t bytes = local_bytes + detail::local_alignment;
+#ifdef __ADAPTIVECPP__
+  // It compiles a kernel again for every size. A CPU, whose local memory is memory like any other, sees few of them.
+  if (state.device.kind == device_kind::cpu) return std::bit_ceil(bytes);
+#endif
+  return bytes;
+}
+
+void operation::add(const detail::kernel_description* kernel, kernel_command step, step_order order) {
+  ctx_.state_->steps.push_back({kernel, std::move(step), order});
+}
+
+void operation::run(command step, step_order order) {
+  add(
+      nullptr,
+      [step = std::move(step)](sycl::queue& queue, const sycl::kernel*, const events& dependencies) {
+        return step(queue, dependencies);
+      },
+      order);
+}
+
+sycl::event operation::submit() {
+  is_submitted_ = true;
+  if (!is_outermost_) return {};
+  detail::context_state& state = *ctx_.state_;
+  if (state.device_memory.is_exceeded()) {
+    throw invalid_argument(
+        fmt::format("{}: the workspace is too small, {} bytes are needed", name_, state.device_memory.peak_bytes()));
+  }
+  if (state.is_dry) {
+    note_needs(state);
+    return {};
+  }
+  compile_steps(state);
+  return submit_steps(state);
+}
+
+void operation::submit_and_wait() {
+  if (!is_outermost_ || ctx_.state_->is_dry) {
+    throw invalid_argument(fmt::format(
+        "{}: functions on tensors wait for their results, which other operations and dry runs cannot", name_));
+  }
+  submit().wait_and_throw();
+}
+
+}  // namespace nullscope

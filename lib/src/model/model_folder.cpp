@@ -1,0 +1,180 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <nullscope/atomic_file.hpp>
+#include <nullscope/errors.hpp>
+#include <nullscope/model_folder.hpp>
+#include <nullscope/safetensors.hpp>
+#include <optional>
+#include <set>
+
+#include "lib/src/model/folder_config.hpp"
+#include "lib/src/model/folder_names.hpp"
+#include "lib/src/model/parameters.hpp"
+
+namespace nullscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The tensors of a model in one file or, with an index, in several.
+class tensor_files {
+ public:
+  explicit tensor_files(const fs::path& folder) : folder_(folder) {
+    if (fs::exists(folder / "model.safetensors")) {
+      files_.emplace_back(folder / "model.safetensors");
+      return;
+    }
+    const fs::path index = folder / "model.safetensors.index.json";
+    std::ifstream file(index);
+    if (!file) {
+      throw file_error(fmt::format("{}: there is no model.safetensors{}", folder.string(),
+                                   fs::exists(folder / "pytorch_model.bin")
+                                       ? "; pytorch_model.bin is not read, save the model as safetensors"
+                                       : ""));
+    }
+    const auto document = nlohmann::json::parse(file, nullptr, false);
+    if (!document.is_object() || !document.contains("weight_map") || !document["weight_map"].is_object()) {
+      throw file_error(fmt::format("{}: no weight_map", index.string()));
+    }
+    std::set<std::string> names;
+    for (const auto& shard : document["weight_map"]) {
+      if (shard.is_string()) names.insert(shard.get<std::string>());
+    }
+    for (const std::string& name : names) {
+      if (fs::path(name).has_parent_path()) {
+        throw file_error(fmt::format("{}: {} is not in the folder", index.string(), name));
+      }
+      files_.emplace_back(folder / name);
+    }
+  }
+
+  struct found_tensor {
+    const safetensors_file* file;
+    const safetensors_entry* entry;
+  };
+
+  /// The tensor of one of the names, in this order.
+  std::optional<found_tensor> find(std::initializer_list<std::string> names) const {
+    for (const std::string& name : names) {
+      for (const safetensors_file& file : files_) {
+        if (const safetensors_entry* entry = file.find(name)) return found_tensor{&file, entry};
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  fs::path folder_;
+  std::vector<safetensors_file> files_;
+};
+
+/// The name that norms had in old files.
+std::string old_name(std::string name) {
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    if (name.ends_with(from)) name.replace(name.size() - from.size(), from.size(), to);
+  };
+  replace("LayerNorm.weight", "LayerNorm.gamma");
+  replace("LayerNorm.bias", "LayerNorm.beta");
+  return name;
+}
+
+/// The shape of a tensor that fills these rows of the parameter.
+std::vector<std::int64_t> shape_of(const parameter& p, const detail::tensor_place& place) {
+  if (p.shape.size() == 1) return {place.rows};
+  if (place.transposed) return {p.shape[1], place.rows};
+  return {place.rows, p.shape[1]};
+}
+
+}  // namespace
+
+template <class T>
+transformer<T> load_transformer(context& ctx, const fs::path& folder) {
+  const model_description description = describe_model(folder);
+  const tensor_files files(folder);
+  transformer<T> model(ctx, description.config);
+  std::vector<T> values(static_cast<std::size_t>(model.values().size()));
+  std::vector<std::string> problems;
+  const std::string prefix = detail::base_prefix(description.family);
+  for (const detail::tensor_place& place : detail::tensor_places(description.family, description.config)) {
+    const parameter& p = *detail::find_parameter(model.parameters(), place.parameter);
+    const std::vector<std::int64_t> expected = shape_of(p, place);
+    const auto found =
+        files.find({place.tensor, prefix + place.tensor, old_name(place.tensor), prefix + old_name(place.tensor)});
+    if (!found) {
+      problems.push_back(fmt::format("{} {} is missing", place.tensor, expected));
+      continue;
+    }
+    if (found->entry->shape != expected) {
+      problems.push_back(fmt::format("{} is {}, expected {}", found->entry->name, found->entry->shape, expected));
+      continue;
+    }
+    const std::vector<T> numbers = found->file->read<T>(*found->entry);
+    const std::int64_t columns = p.shape.size() == 1 ? 1 : p.shape[1];
+    T* const to = values.data() + p.offset + place.first_row * columns;
+    if (!place.transposed) {
+      std::copy(numbers.begin(), numbers.end(), to);
+      continue;
+    }
+    for (std::int64_t row = 0; row < place.rows; ++row) {
+      for (std::int64_t column = 0; column < columns; ++column) {
+        to[row * columns + column] = numbers[static_cast<std::size_t>(column * place.rows + row)];
+      }
+    }
+  }
+  if (!problems.empty()) {
+    throw file_error(fmt::format("{}: {} tensors do not fit the model:\n  {}", folder.string(), problems.size(),
+                                 fmt::join(problems, "\n  ")));
+  }
+  model.values().copy_from(values);
+  return model;
+}
+
+template <class T>
+void save_transformer(context&, const transformer<T>& model, const model_description& description,
+                      const fs::path& folder) {
+  if (!(description.config == model.config())) {
+    throw invalid_argument("save_transformer: the description is of another model");
+  }
+  std::string config = detail::family_config(description);
+  const bool is_own = config.empty();
+  if (is_own) config = detail::own_config(description);
+  const std::string family = is_own ? "nullscope" : description.family;
+  const std::string prefix = is_own || model.config().classes == 0 ? "" : detail::base_prefix(family);
+  const std::vector<T> values = model.values().to_host();
+  std::vector<std::vector<T>> numbers;
+  std::vector<safetensors_entry> entries;
+  for (const detail::tensor_place& place : detail::tensor_places(family, model.config())) {
+    const parameter& p = *detail::find_parameter(model.parameters(), place.parameter);
+    const std::int64_t columns = p.shape.size() == 1 ? 1 : p.shape[1];
+    const T* const from = values.data() + p.offset + place.first_row * columns;
+    std::vector<T>& part = numbers.emplace_back(static_cast<std::size_t>(place.rows * columns));
+    for (std::int64_t row = 0; row < place.rows; ++row) {
+      for (std::int64_t column = 0; column < columns; ++column) {
+        const std::int64_t at = place.transposed ? column * place.rows + row : row * columns + column;
+        part[static_cast<std::size_t>(at)] = from[row * columns + column];
+      }
+    }
+    // `transformers` puts its prefix before all but the heads.
+    const bool is_head = place.parameter.starts_with("classifier") && !place.tensor.starts_with("pooler.");
+    entries.push_back({is_head ? place.tensor : prefix + place.tensor, element_type_of<T>(), shape_of(p, place),
+                       std::as_bytes(std::span<const T>())});
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) entries[i].bytes = std::as_bytes(std::span<const T>(numbers[i]));
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) throw file_error(fmt::format("{}: cannot make the folder: {}", folder.string(), failed.message()));
+  write_safetensors(folder / "model.safetensors", entries, {{"format", "pt"}});
+  write_atomically(folder / "config.json", config);
+}
+
+template transformer<float> load_transformer(context&, const fs::path&);
+template transformer<double> load_transformer(context&, const fs::path&);
+template void save_transformer(context&, const transformer<float>&, const model_description&, const fs::path&);
+template void save_transformer(context&, const transformer<double>&, const model_description&, const fs::path&);
+
+}  // namespace nullscope

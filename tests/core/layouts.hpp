@@ -1,0 +1,36 @@
+/// The layouts that every kernel is tested in, whatever the device's own: those of CPUs and of GPUs.
+#pragma once
+
+#include <nullscope/layout.hpp>
+#include <string>
+#include <vector>
+
+namespace nullscope::test {
+
+/// Vectors of both widths, with results that stay in the caches and that are written past them; teams of 1, 32 and 256
+/// work-items, the largest for short rows too.
+inline std::vector<lane_layout> row_layouts(const sycl::device& device) {
+  const device_properties& properties = nullscope::properties(device);
+  std::vector<lane_layout> layouts;
+  for (const std::int64_t bytes : {64, 32}) {
+    layouts.push_back(lane_layout::vectors(properties, bytes));
+    layouts.push_back(layouts.back());
+    layouts.back().streams_from = 0;
+  }
+  for (const std::int64_t team : {1, 32, 256}) layouts.push_back(lane_layout::work_items(properties, team));
+  layouts.back().short_row = 0;
+  return layouts;
+}
+
+/// For traces: "vectors of 64 bytes, streaming"
+inline std::string name_of(const lane_layout& layout) {
+  std::string name = to_string(layout);
+  if (layout.has_vectors() && layout.long_vector_bytes != layout.vector_bytes) {
+    name += ", long vectors of " + std::to_string(layout.long_vector_bytes);
+  }
+  if (layout.has_vectors() && layout.streams_from == 0) name += ", streaming";
+  if (!layout.has_vectors() && layout.short_row == 0) name += ", also for short rows";
+  return name + ", local memory of " + std::to_string(layout.local_bytes) + (layout.matrix_engine ? "" : ", no tiles");
+}
+
+}  // namespace nullscope::test
