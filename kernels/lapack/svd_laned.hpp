@@ -61,7 +61,7 @@ struct svd_laned {
   T* scratch;  ///< (groups, layout.size(), W)
 
   void operator()(sycl::nd_item<1> item, std::byte*) const {
-    // by groups, not by work-items: drivers of CPUs would vectorise this again, which takes minutes or crashes them
+    // by groups, not by global ids: CPU drivers would vectorise across work-items, and compile for minutes
     const auto group = static_cast<std::int64_t>(item.get_group(0));
     const auto groups = static_cast<std::int64_t>(item.get_group_range(0));
     P* const memory = reinterpret_cast<P*>(scratch) + group * layout.size();

@@ -1,4 +1,4 @@
-/// Brings decompositions from densely packed memory to their places.
+/// Brings decompositions from memory that the host has written to their places. Rows are densely packed.
 #pragma once
 
 #include <cstddef>

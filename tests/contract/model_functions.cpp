@@ -10,32 +10,6 @@ namespace {
 constexpr std::int64_t rows = 12, in_size = 9, out_size = 6;
 constexpr std::int64_t batch = 3, S = 4, d = 9, vocabulary = 20, positions = 16, segment_count = 7, n = 30;
 
-/// A small language model with a classifier, and a batch of `batch` sequences of S tokens.
-transformer_config small_config() {
-  transformer_config config;
-  config.layers = 2;
-  config.width = d;
-  config.heads = 3;
-  config.key_size = 3;
-  config.value_size = 3;
-  config.feed_forward = 14;
-  config.vocabulary = vocabulary;
-  config.positions = positions;
-  config.classes = 6;
-  config.language_model = true;
-  return config;
-}
-
-token_batch small_batch(context& ctx) {
-  return {ctx, small_config(), std::vector<token_batch::sequence>(batch, {std::vector<std::int32_t>(S, 1)})};
-}
-
-std::int64_t parameter_count() {
-  std::int64_t count = 0;
-  for (const parameter& one : parameters_of(small_config())) count = std::max(count, one.offset + one.size);
-  return count;
-}
-
 template <class T>
 function_table layers(const std::string& type) {
   return {
@@ -125,6 +99,32 @@ function_table layers(const std::string& type) {
   };
 }
 
+/// A small language model with a classifier, and a batch of `batch` sequences of S tokens.
+transformer_config small_config() {
+  transformer_config config;
+  config.layers = 2;
+  config.width = d;
+  config.heads = 3;
+  config.key_size = 3;
+  config.value_size = 3;
+  config.feed_forward = 14;
+  config.vocabulary = vocabulary;
+  config.positions = positions;
+  config.classes = 6;
+  config.language_model = true;
+  return config;
+}
+
+token_batch small_batch(context& ctx) {
+  return {ctx, small_config(), std::vector<token_batch::sequence>(batch, {std::vector<std::int32_t>(S, 1)})};
+}
+
+std::int64_t parameter_count() {
+  std::int64_t count = 0;
+  for (const parameter& one : parameters_of(small_config())) count = std::max(count, one.offset + one.size);
+  return count;
+}
+
 template <class T>
 function_table passes(const std::string& type) {
   return {
@@ -158,8 +158,8 @@ function_table passes(const std::string& type) {
 }  // namespace
 
 function_table model_functions(bool fp64) {
-  const function_table in_float = joined(layers<float>("float"), passes<float>("float"));
-  return fp64 ? joined(in_float, joined(layers<double>("double"), passes<double>("double"))) : in_float;
+  const function_table of_float = joined(layers<float>("float"), passes<float>("float"));
+  return fp64 ? joined(of_float, joined(layers<double>("double"), passes<double>("double"))) : of_float;
 }
 
 }  // namespace nullscope::test

@@ -2,17 +2,17 @@
 ///
 /// A kernel is a trivially copyable functor with a name that can be written at namespace scope, in a header of its own:
 ///
-///   template <class T> struct scale {
-///     static constexpr const char* source = __FILE__;       // where the run-time compiler finds it
-///     static constexpr int dimensions = 1;
-///     static constexpr int sub_group_size = 16;             // optional: asks for this sub-group size
-///     static constexpr bool one_work_item = true;           // optional: a work-group is always one work-item, so that
-///                                                           // compilers need not vectorise across work-items
-///     T* x; T factor;                                       // its arguments
-///     void operator()(sycl::nd_item<1> item, std::byte* local) const;
-///   };
+///     template <class T> struct scale {
+///       static constexpr const char* source = __FILE__;       // where the run-time compiler finds it
+///       static constexpr int dimensions = 1;
+///       static constexpr int sub_group_size = 16;             // optional: asks for this sub-group size
+///       static constexpr bool one_work_item = true;           // optional: a work-group is always one work-item, so that
+///                                                             // compilers need not vectorise across work-items
+///       T* x; T factor;                                       // its arguments
+///       void operator()(sycl::nd_item<1> item, std::byte* local) const;
+///     };
 ///
-///   launch(ctx, {{1024}, {64}}, 0, scale<float>{x, 2});
+///     launch(ctx, {{1024}, {64}}, 0, scale<float>{x, 2});
 ///
 /// Built with NULLSCOPE_SINGLE_SOURCE (DPC++ or AdaptiveCpp), a launch is a `parallel_for`. Otherwise the host program
 /// comes from any C++20 compiler, and the kernel's header, which must be known to `add_kernel_headers`, is compiled for

@@ -93,6 +93,7 @@ class operation {
   context& ctx_;
   std::string_view name_;
   bool is_outermost_, is_submitted_ = false;
+  bool begins_stage_ = true;  // the next step waits for all before it, whatever its order
   std::size_t first_step_;               // of this operation
   std::size_t device_mark_, host_mark_;  // what was taken from the workspace when the operation began
 };
@@ -101,7 +102,10 @@ template <class Kernel>
 void operation::launch(const sycl::nd_range<Kernel::dimensions>& range, std::size_t local_bytes, const Kernel& kernel,
                        step_order order) {
   detail::check_kernel<Kernel>();
-  if (range.get_global_range().size() == 0) return;
+  if (range.get_global_range().size() == 0) {
+    begins_stage_ |= order == step_order::next;  // a step beside this one still comes after all before
+    return;
+  }
   const std::size_t allocated = allocated_local_bytes(local_bytes);
   add(
       &detail::description<Kernel>,

@@ -60,6 +60,8 @@ class word_vocabulary {
 
  private:
   struct contents;
+  explicit word_vocabulary(std::shared_ptr<const contents> made);
+
   std::shared_ptr<const contents> contents_;
 };
 

@@ -34,10 +34,10 @@ void repeat(view<const T, 3>& x, std::int64_t batch) {
 
 enum class route { onemkl, joint_matrix, tiled };
 
-/// Whether our kernel is faster where oneMKL could be used too: with 256-bit vectors, for batches and short sides.
+/// Whether our kernel is faster where oneMKL could be used too: on CPUs with 256-bit vectors, for batches and short sides.
 template <class In, class T>
-bool own_is_faster(const lane_layout& layout, const detail::gemm_call<In, T>& call) {
-  if (!layout.has_vectors() || layout.vector_bytes >= 64) return false;
+bool own_is_faster(const device_properties& device, const detail::gemm_call<In, T>& call) {
+  if (device.kind != device_kind::cpu || device.has_512_bit_vectors()) return false;
   constexpr std::int64_t short_side = 128;
   return call.c.extent[0] > 1 || std::min({call.c.extent[1], call.c.extent[2], call.a.extent[2]}) <= short_side;
 }
@@ -47,7 +47,7 @@ template <class In, class T>
 route choose_route(const context& ctx, const detail::gemm_call<In, T>& call, gemm_path path) {
   if (path != gemm_path::own) {
     const bool is_served = detail::onemkl_serves(ctx.device());
-    const bool is_wanted = path == gemm_path::onemkl || !own_is_faster(ctx.layout(), call);
+    const bool is_wanted = path == gemm_path::onemkl || !own_is_faster(ctx.device(), call);
     if (is_served && is_wanted && detail::onemkl_can_express(call)) return route::onemkl;
     if (path == gemm_path::onemkl && !is_served) {
       throw unsupported_device(fmt::format("{}: oneMKL does not support {} in this build", name, ctx.device().name));

@@ -160,6 +160,7 @@ std::size_t operation::allocated_local_bytes(std::size_t local_bytes) const {
 }
 
 void operation::add(const detail::kernel_description* kernel, kernel_command step, step_order order) {
+  if (std::exchange(begins_stage_, false)) order = step_order::next;
   ctx_.state_->steps.push_back({kernel, std::move(step), order});
 }
 

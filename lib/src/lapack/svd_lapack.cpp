@@ -39,10 +39,13 @@ lapack_int gesdd(char job, std::int64_t m, std::int64_t n, std::int64_t u_column
 struct matrix_shape {
   std::int64_t m, n, u_columns;
 
-  std::int64_t a_size() const { return m * n; }
-  std::int64_t u_size() const { return m * u_columns; }
-  std::int64_t vt_size() const { return u_columns > 0 ? n * n : 0; }
-  std::int64_t numbers() const { return a_size() + n + u_size() + vt_size(); }
+  // Numbers from one matrix to the next. oneMKL's results may depend on the alignment, which must be that of the first.
+  static std::int64_t padded(std::int64_t count) { return ceil_div(count, 16) * 16; }
+  std::int64_t a_size() const { return padded(m * n); }
+  std::int64_t s_size() const { return padded(n); }
+  std::int64_t u_size() const { return padded(m * u_columns); }
+  std::int64_t vt_size() const { return u_columns > 0 ? padded(n * n) : 0; }
+  std::int64_t numbers() const { return a_size() + s_size() + u_size() + vt_size(); }
   char job() const {
     if (u_columns == 0) return 'N';
     return u_columns == m && m > n ? 'A' : 'S';
@@ -67,7 +70,7 @@ struct thread_memory {
   lapack_int* integers;
 };
 
-/// Matrices and their decompositions in memory that the host and the device both reach, densely packed.
+/// Matrices and their decompositions in memory that the host and the device both reach.
 template <class T>
 struct staged_batch {
   matrix_shape shape;
@@ -77,19 +80,19 @@ struct staged_batch {
   staged_batch(operation& op, const matrix_shape& of, std::int64_t count)
       : shape(of),
         a(op.take_host<T>(count * of.a_size())),
-        s(op.take_host<T>(count * of.n)),
+        s(op.take_host<T>(count * of.s_size())),
         u(op.take_host<T>(count * of.u_size())),
         vt(op.take_host<T>(count * of.vt_size())),
         status(op.take_host<std::int32_t>(count)) {}
 
   void decompose(std::int64_t b, const thread_memory<T>& memory) const {
     T* const matrix = a + b * shape.a_size();
-    T* const values = s + b * shape.n;
+    T* const values = s + b * shape.s_size();
     T* const left = u + b * shape.u_size();
     T* const right = vt + b * shape.vt_size();
-    if (!std::all_of(matrix, matrix + shape.a_size(), [](T x) { return std::isfinite(x); })) {
+    if (!std::all_of(matrix, matrix + shape.m * shape.n, [](T x) { return std::isfinite(x); })) {
       constexpr T nan = std::numeric_limits<T>::quiet_NaN();
-      std::fill_n(values, shape.n, nan);
+      std::fill_n(values, shape.s_size(), nan);
       std::fill_n(left, shape.u_size(), nan);
       std::fill_n(right, shape.vt_size(), nan);
       status[b] = svd_not_finite;
@@ -124,15 +127,15 @@ void launch_unstage(operation& op, const staged_batch<T>& staged, const svd_prob
                     std::int64_t count) {
   const auto& [m, n, columns] = staged.shape;
   kernels::svd_unstage<T> kernel{};
-  kernel.from_s = contiguous<const T>(staged.s, count, n);
+  kernel.from_s = {staged.s, {count, n}, {staged.shape.s_size(), 1}};
   kernel.s = slice(problem.s, 0, first, count);
   kernel.from_status = contiguous<const std::int32_t>(staged.status, count);
   kernel.status = slice(problem.status, 0, first, count);
   if (!problem.sweeps.is_absent()) kernel.sweeps = slice(problem.sweeps, 0, first, count);
   if (columns > 0) {
-    kernel.from_u = contiguous<const T>(staged.u, count, m, columns);
+    kernel.from_u = {staged.u, {count, m, columns}, {staged.shape.u_size(), columns, 1}};
     kernel.u = slice(problem.u, 0, first, count);
-    kernel.from_vt = contiguous<const T>(staged.vt, count, n, n);
+    kernel.from_vt = {staged.vt, {count, n, n}, {staged.shape.vt_size(), n, 1}};
     kernel.vt = transposed(slice(problem.v, 0, first, count));
   }
   op.launch(groups_of(count * kernel.rows(), 1), 0, kernel);
@@ -154,7 +157,8 @@ void run(operation& op, const svd_problem<T>& problem) {
   const staged_batch<T> staged(op, shape, at_once);
   for (std::int64_t first = 0; first < problem.batch(); first += at_once) {
     const std::int64_t count = std::min(at_once, problem.batch() - first);
-    copy(op.ctx(), slice(problem.a, 0, first, count), contiguous(staged.a, count, shape.m, shape.n));
+    const view<T, 3> staged_a{staged.a, {count, shape.m, shape.n}, {shape.a_size(), shape.n, 1}};
+    copy(op.ctx(), slice(problem.a, 0, first, count), staged_a);
     op.run([=](sycl::queue& queue, const events& dependencies) {
       return queue.submit([&](sycl::handler& handler) {
         handler.depends_on(dependencies);

@@ -66,9 +66,13 @@ sycl::event run_backward(context& ctx, const embedding_backward_operands<T>& ope
   if (!gradients.d_position.is_absent() && gradients.d_position.extent[0] < options.first_position + tokens) {
     check::fail(name, "d_position", gradients.d_position, fmt::format("has too few rows for {} tokens", tokens));
   }
+  if (segments.is_absent() && !gradients.d_segment.is_absent()) {
+    check::fail(name, "d_segment", gradients.d_segment, "needs segments");
+  }
   operation op(ctx, name, dependencies);
+  step_order order = step_order::next;
   const auto add = [&](const view<const std::int32_t, 2>& index, const view<T, 2>& table, std::int64_t first) {
-    if (table.is_absent()) return;
+    if (table.empty()) return;
     const detail::team_shape team =
         detail::choose_team(ctx.layout(), d, detail::has_neighbours(d_x) && detail::has_neighbours(table));
     // Enough work-groups to keep the device busy; each looks through all indices.
@@ -78,16 +82,13 @@ sycl::event run_backward(context& ctx, const embedding_backward_operands<T>& ope
                 kernels::team<Items>::local_bytes,
                 kernels::embedding_backward<T, W, Items>{index, lengths.data, d_x, table, batch, tokens, first,
                                                          per_group, options.accumulate},
-                step_order::beside);
+                order);
     });
+    order = step_order::beside;  // the tables have nothing to do with each other
   };
   add(ids, gradients.d_token, 0);
   add({}, gradients.d_position, options.first_position);
-  if (!segments.is_absent()) {
-    add(segments, gradients.d_segment, 0);
-  } else if (!gradients.d_segment.is_absent()) {
-    check::fail(name, "d_segment", gradients.d_segment, "needs segments");
-  }
+  if (!segments.is_absent()) add(segments, gradients.d_segment, 0);
   return op.submit();
 }
 

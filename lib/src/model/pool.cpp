@@ -1,10 +1,8 @@
 #include "lib/src/model/pool.hpp"
 
-#include <cmath>
 #include <nullscope/operation.hpp>
 
 #include "kernels/model/pool.hpp"
-#include "kernels/model/relative_bias.hpp"
 #include "lib/src/core/ranges.hpp"
 #include "lib/src/core/strides.hpp"
 #include "lib/src/core/team.hpp"
@@ -19,23 +17,6 @@ kernels::pool_kind kind_of(pooling kind) {
     case pooling::mean: break;
   }
   return kernels::pool_kind::mean;
-}
-
-/// The buckets of T5 and MPNet: half of each direction's buckets for single distances, the others on a logarithmic
-/// scale up to relative_distance. In float, as these models were trained with it.
-kernels::distance_buckets buckets_of(const transformer_config& config) {
-  kernels::distance_buckets result{};
-  result.half = static_cast<std::int32_t>(config.relative_buckets / 2);
-  result.small = result.half / 2;
-  const float scale = static_cast<float>(std::log(static_cast<double>(config.relative_distance) / result.small));
-  std::int32_t bucket = result.small;
-  for (std::int32_t distance = result.small; bucket < result.half; ++distance) {
-    const float position = std::log(static_cast<float>(distance) / static_cast<float>(result.small)) / scale *
-                           static_cast<float>(result.half - result.small);
-    const std::int32_t of_distance = result.small + static_cast<std::int32_t>(position);
-    for (; bucket <= of_distance && bucket < result.half; ++bucket) result.starts[bucket - result.small] = distance;
-  }
-  return result;
 }
 
 }  // namespace
@@ -64,26 +45,6 @@ void unpool_tokens(context& ctx, pooling kind, const view<const T, 2>& d_out,
   op.submit();
 }
 
-template <class T>
-void relative_bias(context& ctx, const transformer_config& config, const view<const T, 2>& weights,
-                   const view<T, 2>& table) {
-  operation op(ctx, "relative_bias");
-  constexpr std::int64_t items = 64;
-  op.launch(groups_of(ceil_div(table.size(), items), items), 0,
-            kernels::relative_bias<T>{weights, table, buckets_of(config)});
-  op.submit();
-}
-
-template <class T>
-void relative_bias_backward(context& ctx, const transformer_config& config, const view<const T, 2>& d_table,
-                            const view<T, 2>& d_weights) {
-  operation op(ctx, "relative_bias_backward");
-  constexpr std::int64_t items = 64;
-  op.launch(groups_of(ceil_div(d_weights.size(), items), items), 0,
-            kernels::relative_bias_backward<T>{d_table, d_weights, buckets_of(config)});
-  op.submit();
-}
-
 template void pool_tokens(context&, pooling, const view<const float, 3>&, const view<const std::int64_t, 1>&,
                           const view<float, 2>&);
 template void pool_tokens(context&, pooling, const view<const double, 3>&, const view<const std::int64_t, 1>&,
@@ -92,11 +53,5 @@ template void unpool_tokens(context&, pooling, const view<const float, 2>&, cons
                             const view<float, 3>&, bool);
 template void unpool_tokens(context&, pooling, const view<const double, 2>&, const view<const std::int64_t, 1>&,
                             const view<double, 3>&, bool);
-template void relative_bias(context&, const transformer_config&, const view<const float, 2>&, const view<float, 2>&);
-template void relative_bias(context&, const transformer_config&, const view<const double, 2>&, const view<double, 2>&);
-template void relative_bias_backward(context&, const transformer_config&, const view<const float, 2>&,
-                                     const view<float, 2>&);
-template void relative_bias_backward(context&, const transformer_config&, const view<const double, 2>&,
-                                     const view<double, 2>&);
 
 }  // namespace nullscope::detail

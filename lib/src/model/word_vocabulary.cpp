@@ -48,26 +48,29 @@ std::string fault(const std::string& word, const detail::vocabulary& known) {
   return found == std::vector{word} ? "" : "is not one word in lower case";
 }
 
-detail::vocabulary special_vocabulary() {
-  detail::vocabulary words;
-  std::int32_t id = 0;
-  for (const std::string_view word : special_words) words.add(std::string(word), id++);
-  return words;
+/// The special words and these. Calls refuse(place in `words`, reason) if one cannot be in a vocabulary.
+template <class Words, class Refuse>
+detail::vocabulary make_vocabulary(const Words& words, Refuse refuse) {
+  detail::vocabulary made;
+  const auto add = [&](std::string_view word) { made.add(std::string(word), static_cast<std::int32_t>(made.size())); };
+  for (const std::string_view word : special_words) add(word);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (const std::string reason = fault(std::string(words[i]), made); !reason.empty()) refuse(i, reason);
+    add(words[i]);
+  }
+  return made;
 }
 
 }  // namespace
 
+word_vocabulary::word_vocabulary(std::shared_ptr<const contents> made) : contents_(std::move(made)) {}
+
 word_vocabulary::word_vocabulary(const std::vector<std::string>& words) {
-  contents made{special_vocabulary()};
-  for (const std::string& word : words) {
-    if (const std::string reason = fault(word, made.words); !reason.empty()) {
-      throw invalid_argument(fmt::format("word_vocabulary: word {}, {}, {}",
-                                         made.words.size() - std::ssize(special_words), detail::in_quotes(word),
-                                         reason));
-    }
-    made.words.add(word, static_cast<std::int32_t>(made.words.size()));
-  }
-  contents_ = std::make_shared<contents>(std::move(made));
+  const auto refuse = [&](std::size_t place, const std::string& reason) {
+    throw invalid_argument(
+        fmt::format("word_vocabulary: words[{}], {}, {}", place, detail::in_quotes(words[place]), reason));
+  };
+  contents_ = std::make_shared<contents>(contents{make_vocabulary(words, refuse)});
 }
 
 word_vocabulary word_vocabulary::load(const std::filesystem::path& folder) {
@@ -80,12 +83,12 @@ word_vocabulary word_vocabulary::load(const std::filesystem::path& folder) {
                                    i < lines.size() ? detail::in_quotes(lines[i]) : "missing", special_words[i]));
     }
   }
-  std::vector<std::string> words(lines.begin() + special_words.size(), lines.end());
-  try {
-    return word_vocabulary(words);
-  } catch (const invalid_argument& reason) {
-    throw file_error(fmt::format("{}: {}", path.string(), reason.what()));
-  }
+  const std::span words = std::span(lines).subspan(special_words.size());
+  const auto refuse = [&](std::size_t place, const std::string& reason) {
+    throw file_error(fmt::format("{}: line {}: {} {}", path.string(), special_words.size() + place + 1,
+                                 detail::in_quotes(words[place]), reason));
+  };
+  return word_vocabulary(std::make_shared<contents>(contents{make_vocabulary(words, refuse)}));
 }
 
 void word_vocabulary::save(const std::filesystem::path& folder) const {

@@ -1,0 +1,43 @@
+/// The forward pass of one layer, shared by `forward` and by `backward` where it computes a layer again.
+#pragma once
+
+#include <cstdint>
+#include <nullscope/transformer.hpp>
+
+#include "lib/src/model/layer_memory.hpp"
+#include "lib/src/model/parameters.hpp"
+
+namespace nullscope::detail {
+
+/// What all layers of a pass share.
+template <class T>
+struct pass {
+  context& ctx;
+  const transformer_config& config;
+  view<const std::int64_t, 1> lengths;
+  bool training;
+  random_stream dropout;  // of this step; layers take streams after it
+};
+
+/// Dropout of one of the places of a layer, in place; nothing outside training.
+template <class T>
+void drop(const pass<T>& p, const view<T, 2>& x, std::int64_t layer, int place);
+
+/// Fills `record` from record.input (and, pre-LN, from what enters the first norm: see below), and writes the layer's
+/// output (query_rows, d) into `output`.
+///
+/// Post-LN: output = norm(middle + feed_forward(middle)).
+/// Pre-LN: output = attention_sum + feed_forward(middle) is not added up here: `output` gets feed_forward alone, and
+/// the next norm adds attention_sum to it. `entering` is that pair of the layer before; in the first layer it is
+/// absent, and record.input holds the hidden state already.
+template <class T>
+struct residual_pair {
+  view<const T, 2> x = {}, residual = {};
+};
+
+template <class T>
+void layer_forward(const pass<T>& p, const layer_weights<const T>& weights, const layer_shape& shape,
+                   std::int64_t layer, const residual_pair<T>& entering, layer_record<T>& record,
+                   const view<T, 2>& output);
+
+}  // namespace nullscope::detail

@@ -1,0 +1,251 @@
+/// The transformer: every gradient against finite differences, for every kind of model; padding, narrow last layers and
+/// recomputation change nothing.
+#include <nullscope/tensor.hpp>
+#include <nullscope/transformer.hpp>
+
+#include <cmath>
+
+#include "tests/core/support.hpp"
+
+namespace nullscope {
+namespace {
+
+using test::random_numbers;
+
+transformer_config base_config() {
+  transformer_config config;
+  config.layers = 2;
+  config.width = 10;
+  config.heads = 2;
+  config.key_size = 3;
+  config.value_size = 5;
+  config.feed_forward = 13;
+  config.vocabulary = 11;
+  config.positions = 9;
+  config.classes = 3;
+  config.function = activation::gelu;
+  return config;
+}
+
+struct named_config {
+  const char* name;
+  transformer_config config;
+};
+
+std::vector<named_config> kinds() {
+  std::vector<named_config> result;
+  const auto add = [&](const char* name, auto change) {
+    transformer_config config = base_config();
+    change(config);
+    result.push_back({name, config});
+  };
+  add("post", [](auto&) {});
+  add("bert", [](auto& c) {
+    c.segments = 2;
+    c.embedding_norm = true;
+    c.classifier_hidden = activation::tanh;
+  });
+  add("gpt2", [](auto& c) {
+    c.order = norm_order::pre;
+    c.causal = true;
+    c.pool = pooling::last;
+    c.function = activation::gelu_tanh;
+    c.language_model = true;
+    c.classifier_bias = false;
+  });
+  add("added_heads", [](auto& c) {
+    c.merge = head_merge::added;
+    c.value_size = 10;
+    c.key_size = 1;
+    c.layers = 1;
+  });
+  add("mean_no_biases", [](auto& c) {
+    c.pool = pooling::mean;
+    c.biases = false;
+    c.function = activation::tanh;
+  });
+  add("pairs", [](auto& c) { c.pairs = true; });
+  add("pre_first", [](auto& c) { c.order = norm_order::pre; });
+  add("one_of_everything", [](auto& c) {
+    c.layers = c.width = c.heads = c.key_size = c.value_size = c.feed_forward = 1;
+    c.classes = 2;
+  });
+  return result;
+}
+
+std::vector<token_batch::sequence> sequences(const transformer_config& config) {
+  std::vector<token_batch::sequence> result{{{1, 5, 2, 7, 3, 0}}, {{4, 9}}, {{10, 1, 1, 6}}, {{8}}};
+  for (auto& [ids, segments] : result) {
+    for (std::size_t i = 0; config.segments > 0 && i < ids.size(); ++i) segments.push_back(i > 1 ? 1 : 0);
+  }
+  return result;
+}
+
+class transformer_test : public test::device_test {
+ protected:
+  void SetUp() override {
+    if (!has_fp64()) GTEST_SKIP() << "finite differences need double";
+  }
+
+  transformer<double> make_model(const transformer_config& config) {
+    transformer<double> model(ctx_, config);
+    std::vector<double> values = random_numbers<double>(model.values().size(), 7);
+    for (double& value : values) value *= 0.6;
+    for (const parameter& p : model.parameters()) {  // norms around one
+      for (std::int64_t i = 0; p.name.ends_with("gamma") && i < p.size; ++i) {
+        values[static_cast<std::size_t>(p.offset + i)] += 1;
+      }
+    }
+    model.values().copy_from(values);
+    return model;
+  }
+
+  std::int64_t logit_count(const transformer_config& config, std::int64_t batch) {
+    return (config.pairs ? batch / 2 : batch) * config.classes;
+  }
+
+  std::vector<double> logits_of(const transformer<double>& model, const token_batch& batch,
+                                forward_options<double> options = {}) {
+    const transformer_config& config = model.config();
+    tensor<double> logits(ctx_, {logit_count(config, batch.size()) / config.classes, config.classes});
+    forward(ctx_, model, batch, {.logits = logits}, options).wait_and_throw();
+    return logits.to_host();
+  }
+};
+
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// |got - expected| <= bound (|expected| + typical), entry by entry.
+void expect_gradient(double got, double expected, double typical, const std::string& where) {
+  EXPECT_LE(std::abs(got - expected), 1e-5 * (std::abs(expected) + typical))
+      << where << ": " << got << ", expected " << expected;
+}
+
+TEST_P(transformer_test, every_parameter_gradient_agrees_with_finite_differences) {
+  for (const auto& [name, config] : kinds()) {
+    SCOPED_TRACE(name);
+    transformer<double> model = make_model(config);
+    const token_batch batch(ctx_, config, sequences(config));
+    const std::vector<double> weight = random_numbers<double>(logit_count(config, batch.size()), 3);
+    const tensor<double> d_logits(ctx_, {logit_count(config, batch.size()) / config.classes, config.classes}, weight);
+    for (const keep what : {keep::backward, keep::pooled_backward}) {
+      for (const bool recompute : {false, true}) {
+        forward_record<double> record(ctx_, config, batch.size(), batch.tokens(), what, recompute);
+        const forward_options<double> options{.record = &record};
+        logits_of(model, batch, options);
+        const std::vector<double> start = random_numbers<double>(model.values().size(), 5);  // gradients are added
+        tensor<double> gradient(ctx_, {model.values().size()}, start);
+        backward(ctx_, model, batch, {.d_logits = d_logits}, {.d_parameters = gradient}, options).wait_and_throw();
+        const std::vector<double> got = gradient.to_host();
+        std::vector<double> values = model.values().to_host();
+        for (const parameter& p : model.parameters()) {
+          const std::int64_t step = std::max<std::int64_t>(1, p.size / 4);
+          for (std::int64_t i = 0; i < p.size; i += step) {
+            const auto at = static_cast<std::size_t>(p.offset + i);
+            const double kept = values[at], h = 1e-5;
+            const auto loss_at = [&](double value) {
+              values[at] = value;
+              model.values().copy_from(values);
+              return dot(logits_of(model, batch), weight);
+            };
+            const double expected = (loss_at(kept + h) - loss_at(kept - h)) / (2 * h);
+            loss_at(kept);
+            expect_gradient(got[at] - start[at], expected, 1e-3, p.name + " at " + std::to_string(i));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(transformer_test, the_gradient_of_the_inputs_agrees_with_finite_differences) {
+  for (const auto& [name, config] : kinds()) {
+    SCOPED_TRACE(name);
+    const transformer<double> model = make_model(config);
+    const token_batch batch(ctx_, config, sequences(config));
+    const std::int64_t b = batch.size(), s = batch.tokens(), d = config.width;
+    const std::vector<double> weight = random_numbers<double>(b * s * d, 11);
+    std::vector<double> masked = weight;  // rows beyond a sequence do not count
+    for (std::int64_t i = 0; i < b; ++i) {
+      for (std::int64_t t = batch.lengths()[static_cast<std::size_t>(i)]; t < s; ++t) {
+        std::fill_n(masked.begin() + (i * s + t) * d, d, 0.0);
+      }
+    }
+    std::vector<double> inputs = random_numbers<double>(b * s * d, 13);
+    const auto loss_of = [&](const std::vector<double>& x, forward_record<double>* record) {
+      const tensor<double> given(ctx_, {b, s, d}, x);
+      tensor<double> hidden(ctx_, {config.layers + 1, b, s, d});
+      forward(ctx_, model, batch, {.hidden = hidden}, {.record = record, .inputs = given}).wait_and_throw();
+      const std::vector<double> all = hidden.to_host();
+      return dot({all.end() - b * s * d, all.end()}, masked);
+    };
+    forward_record<double> record(ctx_, config, b, s, keep::backward);
+    loss_of(inputs, &record);
+    const tensor<double> d_last(ctx_, {b, s, d}, masked);
+    tensor<double> d_inputs(ctx_, {b, s, d});
+    backward(ctx_, model, batch, {.d_last_hidden = d_last}, {.d_inputs = d_inputs}, {.record = &record})
+        .wait_and_throw();
+    const std::vector<double> got = d_inputs.to_host();
+    for (std::size_t i = 0; i < inputs.size(); i += 7) {
+      const double kept = inputs[i], h = 1e-5;
+      inputs[i] = kept + h;
+      const double above = loss_of(inputs, nullptr);
+      inputs[i] = kept - h;
+      const double below = loss_of(inputs, nullptr);
+      inputs[i] = kept;
+      expect_gradient(got[i], (above - below) / (2 * h), 1e-3, "input " + std::to_string(i));
+    }
+  }
+}
+
+TEST_P(transformer_test, a_padded_sequence_gives_what_it_gives_alone) {
+  for (const auto& [name, config] : kinds()) {
+    if (config.pairs) continue;
+    SCOPED_TRACE(name);
+    const transformer<double> model = make_model(config);
+    const std::vector<token_batch::sequence> all = sequences(config);
+    const std::vector<double> together = logits_of(model, token_batch(ctx_, config, all));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::vector<double> alone = logits_of(model, token_batch(ctx_, config, std::span(&all[i], 1)));
+      for (std::size_t c = 0; c < alone.size(); ++c) {
+        EXPECT_NEAR(alone[c], together[i * alone.size() + c], 1e-12) << "sequence " << i;
+      }
+    }
+  }
+}
+
+TEST_P(transformer_test, logits_from_one_token_equal_those_from_all) {
+  for (const auto& [name, config] : kinds()) {
+    SCOPED_TRACE(name);
+    const transformer<double> model = make_model(config);
+    const token_batch batch(ctx_, config, sequences(config));
+    const std::vector<double> narrow = logits_of(model, batch);
+    forward_record<double> record(ctx_, config, batch.size(), batch.tokens(), keep::backward);
+    const std::vector<double> whole = logits_of(model, batch, {.record = &record});
+    for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(narrow[i], whole[i], 1e-12);
+  }
+}
+
+TEST_P(transformer_test, refuses_tokens_that_the_model_cannot_take) {
+  const transformer_config config = base_config();
+  using sequence = token_batch::sequence;
+  const auto message = [&](std::vector<sequence> given) {
+    return test::message_of<invalid_argument>([&] { token_batch(ctx_, config, given); });
+  };
+  EXPECT_EQ(message({}), "token_batch: there are no sequences");
+  EXPECT_EQ(message({{{1}}, {{}}}), "token_batch: sequence 1 has no tokens");
+  EXPECT_EQ(message({{{1, 11}}}), "token_batch: id 11 of sequence 0, at token 1, is not from 0 to 10");
+  EXPECT_EQ(message({{{-1}}}), "token_batch: id -1 of sequence 0, at token 0, is not from 0 to 10");
+  EXPECT_EQ(message({{std::vector<std::int32_t>(10, 1)}}),
+            "token_batch: sequence 0 has 10 tokens, the model takes at most 9");
+  EXPECT_EQ(message({{{1}, {0}}}), "token_batch: sequence 0 has segments, the model has none");
+}
+
+INSTANTIATE_TEST_SUITE_P(devices, transformer_test, testing::ValuesIn(devices()), test::device_name);
+
+}  // namespace
+}  // namespace nullscope
