@@ -4,6 +4,13 @@
 #include <nullscope/layout.hpp>
 
 namespace nullscope {
+namespace {
+
+/// Whether vectors of two registers work. PoCL's builtin functions get undefined arguments for vectors that are wider than
+/// a register (seen with version 6.0).
+bool has_long_vectors(const device_properties& device) { return device.backend != "Portable Computing Language"; }
+
+}  // namespace
 
 lane_layout lane_layout::of(const device_properties& device) {
   if (device.kind != device_kind::cpu) return work_items(device);
@@ -13,7 +20,7 @@ lane_layout lane_layout::of(const device_properties& device) {
 lane_layout lane_layout::vectors(const device_properties& device, std::int64_t bytes) {
   lane_layout result;
   result.vector_bytes = bytes;
-  result.long_vector_bytes = 64;
+  result.long_vector_bytes = has_long_vectors(device) ? 64 : bytes;
   result.team = 1;
   result.local_bytes = device.usable_local_bytes();
   return result;

@@ -51,7 +51,7 @@ text_range trimmed(std::string_view text, text_range range, std::u32string_view 
   std::int64_t leading = std::ranges::find_if_not(token, is_space) - token.begin();
   const auto last = std::find_if_not(token.rbegin(), token.rend(), is_space);
   const std::int64_t trailing = last - token.rbegin();
-  if (leading > 0 && keeps_first_space && range.begin == 0) --leading;
+  if (leading == 1 && keeps_first_space && range.begin == 0) leading = 0;  // more were not added, but given
   return detail::without_ends(text, range, leading, trailing);
 }
 

@@ -32,7 +32,7 @@ struct special_layout {
   std::vector<layout_item> single{{layout_item::kind::text}};
   std::vector<layout_item> pair{{layout_item::kind::text}, {layout_item::kind::second_text, 1}};
   bool trims_spaces = false;       ///< offsets of tokens leave out spaces at their ends
-  bool keeps_first_space = false;  ///< except one at the beginning of the text
+  bool keeps_first_space = false;  ///< except a single one at the beginning of the text
 };
 
 /// cls A sep, and cls A sep B sep with B in segment 1: BERT's.
