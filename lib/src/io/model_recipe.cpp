@@ -66,7 +66,8 @@ class staging_folder {
   fs::path path_;
 };
 
-/// The end of a program's output on one line: the lines that say ERROR, otherwise the last ones.
+/// The end of a program's output on one line: the lines that say ERROR, otherwise the last ones. pip says in warnings
+/// that it did not reach the network, and in its error that there is no such package.
 std::string summary(const fs::path& log) {
   constexpr std::size_t most_lines = 3;
   const std::string text = fs::exists(log) ? read_file(log) : "";
@@ -76,6 +77,7 @@ std::string summary(const fs::path& log) {
   }
   std::vector<std::string>& lines = errors.empty() ? others : errors;
   if (lines.size() > most_lines) lines.erase(lines.begin(), lines.end() - most_lines);
+  if (text.find("Retrying (") != std::string::npos) lines.push_back("the package index cannot be reached");
   return lines.empty() ? "no message" : fmt::format("{}", fmt::join(lines, "; "));
 }
 
