@@ -32,6 +32,9 @@
 #include <nullscope/tensor.hpp>
 #include <nullscope/text_encoder.hpp>
 #include <nullscope/tokenizer.hpp>
+#include <nullscope/training.hpp>
+#include <nullscope/training_data.hpp>
+#include <nullscope/training_run.hpp>
 #include <nullscope/transformer.hpp>
 #include <nullscope/transformer_config.hpp>
 #include <nullscope/version.hpp>
