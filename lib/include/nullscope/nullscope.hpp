@@ -30,6 +30,7 @@
 #include <nullscope/simplex.hpp>
 #include <nullscope/svd.hpp>
 #include <nullscope/tensor.hpp>
+#include <nullscope/text_classifier.hpp>
 #include <nullscope/text_encoder.hpp>
 #include <nullscope/tokenizer.hpp>
 #include <nullscope/training.hpp>

@@ -48,8 +48,8 @@ struct training_run_options {
   bool resume = false;
   std::string identity = {};  ///< of the data and settings: a checkpoint with another one is refused
 
-  std::function<void(const epoch_record&)> after_epoch = {};
-  /// Called a few times per second; false interrupts the run. With several ranks all must give the same answer.
+  std::function<void(const training_history&)> after_epoch = {};
+  /// Called a few times per second; false interrupts the run, with several ranks for all of them.
   std::function<bool(const training_progress&)> go_on = {};
 };
 

@@ -125,7 +125,7 @@ class run {
     begun_ = steady::now();
     sums_ = {};
     write_checkpoint();
-    if (options_.after_epoch) options_.after_epoch(record);
+    if (options_.after_epoch) options_.after_epoch(history_);
   }
 
   double best_accuracy() const {
