@@ -16,7 +16,7 @@ namespace {
 
 struct effective_command {
   std::string input, output, device;
-  effective_attention_tensor_options options;
+  effective_attention_options options;
   std::int64_t length = 0;  ///< 0: all tokens
   bool dense = false;
 };
@@ -79,7 +79,7 @@ void write_parts(const effective_command& command, const safetensors_file& file)
   context ctx(select_device(command.device));
   const tensor<T> q = load_heads<T>(ctx, file, "q"), k = load_heads<T>(ctx, file, "k"),
                   v = load_heads<T>(ctx, file, "v"), h = load_projection<T>(ctx, file);
-  effective_attention_tensor_options options = command.options;
+  effective_attention_tensor_options<T> options{command.options};
   if (command.length > 0) options.lengths = {command.length};
   const effective_attention_tensors<T> result = effective_attention(ctx, q, k, v, h, options);
 

@@ -6,6 +6,7 @@
 #include <nullscope/errors.hpp>
 #include <nullscope/training.hpp>
 
+#include "lib/src/core/fill.hpp"
 #include "lib/src/model/trainer_state.hpp"
 #include "lib/src/model/training_loss.hpp"
 #include "lib/src/model/training_streams.hpp"
@@ -84,14 +85,6 @@ void trainer<T>::state::reserve(const token_batch& tokens) {
   }
 }
 
-template <class T>
-void trainer<T>::state::clear_gradient(operation& op) {
-  op.run([data = gradient.data(), size = static_cast<std::size_t>(gradient.size())](sycl::queue& queue,
-                                                                                   const events& before) {
-    return queue.fill(data, T(0), size, before);
-  });
-}
-
 /// gradient += share times that of the batch's mean loss. Loss and correct answers go to the next slot.
 template <class T>
 void trainer<T>::state::compute(const detail::device_batch& batch, double share) {
@@ -153,7 +146,7 @@ void trainer<T>::state::step_alone(std::span<const training_example> examples) {
   reserve(batch.tokens);
   ++steps;
   operation op(ctx, "training step", {last});
-  clear_gradient(op);
+  detail::fill_zero(op, gradient.data(), gradient.size());
   compute(batch, 1);
   update();
   last = op.submit();
@@ -174,7 +167,7 @@ void trainer<T>::state::step_together(std::span<const training_example> examples
     const detail::device_batch batch(upload, model.config(), own);
     reserve(batch.tokens);
     operation op(ctx, "training step", {last});
-    clear_gradient(op);
+    detail::fill_zero(op, gradient.data(), gradient.size());
     compute(batch, share);
     op.submit_and_wait();
     const std::vector<T> part = gradient.to_host();
