@@ -150,7 +150,8 @@ void add_evaluate(CLI::App& app) {
   evaluate->add_option("--output", command->output, "CSV file to write: line, label, prediction, probabilities")
       ->check(some_path());
   evaluate
-      ->add_option("--too-long", command->too_long, "What happens to texts that are too long: cut, with a warning, or refuse")
+      ->add_option("--too-long", command->too_long,
+                   "What happens to texts that are too long: cut, with a warning, or refuse")
       ->check(CLI::IsMember({"cut", "refuse"}))
       ->capture_default_str();
   evaluate->add_option("--batch", command->batch, "Texts per forward pass")

@@ -42,7 +42,8 @@ void add_model_options(CLI::App& train, train_command& command) {
       ->excludes(from);
   number("--max-length", command.max_length, "Most tokens of a text (default: 512, or what the model takes)");
   train
-      .add_option("--too-long", command.too_long, "What happens to texts with more tokens: cut, with a warning, or refuse")
+      .add_option("--too-long", command.too_long,
+                  "What happens to texts with more tokens: cut, with a warning, or refuse")
       ->check(CLI::IsMember({"cut", "refuse"}))
       ->capture_default_str();
   train.add_option("--dropout", command.dropout, "Probability of dropout (default: 0, or that of the model)")
@@ -71,8 +72,9 @@ void add_training_options(CLI::App& train, train_command& command) {
                   "Stop after this many epochs without a better validation accuracy (default: 0, never)")
       ->check(natural_number());
   train.add_option("--seed", command.seed, "Seed of all random numbers (default: 1)")->check(seed_number());
-  train.add_option("--checkpoint-minutes", command.checkpoint_minutes,
-                   "Longest time between two checkpoints within an epoch (default: 10)")
+  train
+      .add_option("--checkpoint-minutes", command.checkpoint_minutes,
+                  "Longest time between two checkpoints within an epoch (default: 10)")
       ->check(not_negative_number());
   train.add_option("--device", command.device, device_help);
   CLI::Option* resume = train.add_flag("--resume", command.resume, "Continue an interrupted training");
@@ -91,7 +93,8 @@ void add_train(CLI::App& app) {
   train->footer(
       "The default is the classifier of Bhardwaj et al. 2021: one post-LN layer, d = 512, 8 heads, feed-forward 2048\n"
       "with ReLU, the words of the training texts as vocabulary, a leading [CLS] token that the classifier reads.\n"
-      "Prints one line per epoch, then the test accuracy at the epoch with the best validation accuracy. The folder is\n"
+      "Prints one line per epoch, then the test accuracy at the epoch with the best validation accuracy. The folder "
+      "is\n"
       "a model folder, with training.jsonl (one line per epoch), training.json and a chart, training.svg. The same\n"
       "settings, seed and device give the same model, to the bit, also after an interruption and --resume.\n"
       "Interrupted by a signal, it writes a checkpoint and exits with 128 + the number of the signal (130: Ctrl-C).\n\n"

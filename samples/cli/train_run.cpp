@@ -62,8 +62,8 @@ struct training_texts {
   explicit training_texts(const train_command& command) : data(read_labelled_texts(command.data, command.columns)) {
     labels = labels_of(data);
     if (labels.size() < 2) {
-      throw file_error(fmt::format("{}: all labels are \"{}\"; there is nothing to learn", command.data.string(),
-                                   labels.front()));
+      throw file_error(
+          fmt::format("{}: all labels are \"{}\"; there is nothing to learn", command.data.string(), labels.front()));
     }
     split_shares shares;
     if (!command.test.empty()) {
@@ -254,10 +254,11 @@ class train_run {
                  std::int64_t parameters) const {
     if (!prints()) return;
     fmt::print("{}\n", title(config));
-    fmt::print("{} classes, {} words, {:.1f} million parameters; {} texts for training, {} for validation, {} for the "
-               "test; {}\n\n",
-               texts.labels.size(), config.vocabulary, static_cast<double>(parameters) / 1e6,
-               texts.split.training.size(), texts.split.validation.size(), test_size, properties(device_).name);
+    fmt::print(
+        "{} classes, {} words, {:.1f} million parameters; {} texts for training, {} for validation, {} for the "
+        "test; {}\n\n",
+        texts.labels.size(), config.vocabulary, static_cast<double>(parameters) / 1e6, texts.split.training.size(),
+        texts.split.validation.size(), test_size, properties(device_).name);
     fmt::print("{:>5}  {:>8}  {:>8}  {:>10}  {:>10}  {:>8}  {:>8}\n", "epoch", "loss", "accuracy", "valid loss",
                "valid acc", "seconds", "tokens/s");
     std::fflush(stdout);

@@ -29,8 +29,8 @@ TEST(train_mpi, two_ranks_do_what_one_does) {
                             " --width 16 --heads 2 --batch 10 --epochs 2 --learning-rate 0.0001 --output ";
   const command_result alone = nullscope(train + (folder / "one"));
   ASSERT_EQ(alone.exit_code, 0) << alone.err;
-  const command_result both = run_command(NULLSCOPE_MPIRUN, "--allow-run-as-root --oversubscribe -n 2 " NULLSCOPE_PROGRAM
-                                                            " " + train + (folder / "two"));
+  const command_result both = run_command(
+      NULLSCOPE_MPIRUN, "--allow-run-as-root --oversubscribe -n 2 " NULLSCOPE_PROGRAM " " + train + (folder / "two"));
   ASSERT_EQ(both.exit_code, 0) << both.err;
   const std::vector<float> one = parameters_in(folder / "one"), two = parameters_in(folder / "two");
   ASSERT_EQ(one.size(), two.size());

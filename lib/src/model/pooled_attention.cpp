@@ -116,15 +116,14 @@ void pooled_attention_backward(operation& op, const pass<T>& p, const layer_weig
   const view<T, 3> d_reach = op.take_array<T>(shape.batch, c.heads, c.width);
   gemm(p.ctx, {parts.d_scores, x}, d_reach);
   // Both ways to the tokens at once: weights^T d_context + d_scores^T reach.
-  gemm(p.ctx, {transposed(record.weights), record.reach},
-       contiguous(d_seen.data, shape.batch, shape.tokens, c.width));
+  gemm(p.ctx, {transposed(record.weights), record.reach}, contiguous(d_seen.data, shape.batch, shape.tokens, c.width));
   gemm(p.ctx, {by_head(d_reach), transposed(keys)}, by_head(contiguous(d_q.data, shape.batch, c.heads, c.key_size)),
        {.alpha = parts.scale});
   if (!has_gradients) return;
   gemm(p.ctx, {transposed(by_head(d_heads)), by_head(record.context)},
        pooled_parts<T>::values_of(gradients.query_key_value, c), {.beta = 1});
-  gemm(p.ctx, {transposed(by_head(parts.q)), by_head(d_reach)},
-       pooled_parts<T>::keys_of(gradients.query_key_value, c), {.alpha = parts.scale, .beta = 1});
+  gemm(p.ctx, {transposed(by_head(parts.q)), by_head(d_reach)}, pooled_parts<T>::keys_of(gradients.query_key_value, c),
+       {.alpha = parts.scale, .beta = 1});
 }
 
 template void pooled_attention(const pass<float>&, const layer_weights<const float>&, const layer_shape&,
@@ -133,8 +132,8 @@ template void pooled_attention(const pass<double>&, const layer_weights<const do
                                const view<const double, 2>&, const layer_record<double>&);
 template void pooled_attention_backward(operation&, const pass<float>&, const layer_weights<const float>&,
                                         const layer_weights<float>&, const layer_shape&, const layer_record<float>&,
-                                        const view<const float, 2>&, const view<const float, 4>&,
-                                        const view<float, 2>&, const view<float, 2>&);
+                                        const view<const float, 2>&, const view<const float, 4>&, const view<float, 2>&,
+                                        const view<float, 2>&);
 template void pooled_attention_backward(operation&, const pass<double>&, const layer_weights<const double>&,
                                         const layer_weights<double>&, const layer_shape&, const layer_record<double>&,
                                         const view<const double, 2>&, const view<const double, 4>&,

@@ -145,6 +145,6 @@ template void save_classifier(context&, const transformer<double>&, const text_e
 template transformer<float> with_new_classifier(context&, const std::filesystem::path&, std::int64_t, std::uint64_t,
                                                 std::optional<double>);
 template transformer<double> with_new_classifier(context&, const std::filesystem::path&, std::int64_t, std::uint64_t,
-                                                std::optional<double>);
+                                                 std::optional<double>);
 
 }  // namespace nullscope

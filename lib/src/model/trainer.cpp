@@ -75,8 +75,8 @@ void trainer<T>::state::reserve(const token_batch& tokens) {
     record.reset();
     record_batch = std::max(record_batch, tokens.size());
     record_tokens = std::max(record_tokens, tokens.tokens());
-    record.emplace(ctx, config, record_batch, record_tokens, config.classes > 0 ? keep::pooled_backward : keep::backward,
-                   options.recompute);
+    record.emplace(ctx, config, record_batch, record_tokens,
+                   config.classes > 0 ? keep::pooled_backward : keep::backward, options.recompute);
   }
   const std::int64_t needed = detail::logit_count(config, tokens);
   if (logits.size() < needed) {
@@ -95,8 +95,8 @@ void trainer<T>::state::compute(const detail::device_batch& batch, double share)
   forward_options<T> pass_options;
   pass_options.record = &*record;
   pass_options.training = true;
-  pass_options.dropout = {options.seed, detail::dropout_stream + pass * streams_per_layer *
-                                                                     static_cast<std::uint64_t>(config.layers + 1)};
+  pass_options.dropout = {
+      options.seed, detail::dropout_stream + pass * streams_per_layer * static_cast<std::uint64_t>(config.layers + 1)};
   const std::int64_t rows = detail::logit_rows(config, batch.tokens);
   const view<T, 2> d_logits = contiguous(logits.data(), rows, detail::logit_count(config, batch.tokens) / rows);
   detail::loss_of<T>(ctx, model, batch, pass_options, logits.data(),
