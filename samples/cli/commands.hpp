@@ -18,9 +18,11 @@ class usage_error : public CLI::ParseError {
 
 void add_devices(CLI::App& app);
 void add_effective_attention(CLI::App& app);
+void add_evaluate(CLI::App& app);
 void add_models(CLI::App& app);
 void add_rank(CLI::App& app);
 void add_svd(CLI::App& app);
 void add_sweep(CLI::App& app);
+void add_train(CLI::App& app);
 
 }  // namespace nullscope::cli
