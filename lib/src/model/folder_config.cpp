@@ -108,6 +108,9 @@ transformer_config read_bert(const config_reader& reader, const std::string& fam
     config.first_position = reader.get<std::int64_t>("pad_token_id", 1) + 1;
     config.positions -= config.first_position;
     config.relative_buckets = reader.get<std::int64_t>("relative_attention_num_buckets", 32);
+    if (config.relative_buckets != 32) {  // `transformers` itself counts 32, whatever the table holds
+      reader.fail(fmt::format("relative_attention_num_buckets = {} is not supported (32)", config.relative_buckets));
+    }
   } else {
     config.segments = reader.get<std::int64_t>("type_vocab_size", 2);
   }
@@ -151,7 +154,7 @@ transformer_config read_gpt2(const config_reader& reader) {
   config.dropout = reader.get<double>("resid_pdrop", 0.1);
   config.pool = pooling::last;
   config.classifier_bias = false;
-  config.language_model = true;
+  config.language_model = reader.get<bool>("tie_word_embeddings", true);  // its logits are products with token vectors
   set_heads(reader, config);
   return config;
 }
