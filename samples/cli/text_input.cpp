@@ -6,8 +6,7 @@
 #include <cstdio>
 #include <nullscope/csv.hpp>
 #include <nullscope/errors.hpp>
-#include <nullscope/tokenizer.hpp>
-#include <nullscope/word_vocabulary.hpp>
+#include <utility>
 #include <variant>
 
 #include "commands.hpp"
@@ -70,7 +69,7 @@ struct text_source::reader {
   std::variant<std::monostate, csv_reader, line_reader> file;
   std::size_t text_column = 0, pair_column = 0;
   std::vector<std::string> fields;
-  std::variant<std::monostate, tokenizer, word_vocabulary> words;
+  std::optional<text_encoder> encoder;  ///< none with --ids
 
   /// Reads a record of the file; false at the end.
   bool next(const text_input_options& options, input_text& out) {
@@ -88,13 +87,6 @@ struct text_source::reader {
     out.origin = fmt::format("{}, line {}", options.file, line);
     return true;
   }
-
-  encoded_text encode(const input_text& text, bool is_pair, std::int64_t max_length) const {
-    encode_options options{.max_length = max_length};
-    if (is_pair) options.pair = text.pair;
-    if (const tokenizer* pieces = std::get_if<tokenizer>(&words)) return pieces->encode(text.text, options);
-    return std::get<word_vocabulary>(words).encode(text.text, options);
-  }
 };
 
 text_source::text_source(const text_input_options& options) : options_(options), reader_(std::make_unique<reader>()) {
@@ -104,10 +96,10 @@ text_source::text_source(const text_input_options& options) : options_(options),
   max_length_ =
       options.max_length > 0 ? std::min(options.max_length, model_.config.positions) : model_.config.positions;
   if (!options.ids.empty()) return;
-  if (model_.family == "nullscope" && !std::filesystem::exists(folder_ / "tokenizer.json")) {
-    reader_->words = word_vocabulary::load(folder_);
-  } else {
-    reader_->words = tokenizer(folder_);
+  reader_->encoder.emplace(folder_);
+  const bool is_pair = options.pair.has_value() || !options.pair_column.empty();
+  if (is_pair && !reader_->encoder->joins_pairs()) {
+    throw usage_error("this model reads the two texts of a pair one by one; give it single texts");
   }
   if (options.file.empty()) return;
   if (options.text_column.empty()) {
@@ -121,11 +113,9 @@ text_source::text_source(const text_input_options& options) : options_(options),
 
 text_source::~text_source() = default;
 
+const text_encoder* text_source::encoder() const { return reader_->encoder ? &*reader_->encoder : nullptr; }
+
 void text_source::encode(input_text& out) const {
-  const bool is_pair = options_.pair.has_value() || !options_.pair_column.empty();
-  if (is_pair && model_.config.pairs) {
-    throw usage_error("this model reads the two texts of a pair one by one; give it single texts");
-  }
   if (!options_.ids.empty()) {
     out.tokens.ids = options_.ids;
     for (std::size_t i = 0; i < out.tokens.ids.size(); ++i) {
@@ -138,7 +128,9 @@ void text_source::encode(input_text& out) const {
     if (out.tokens.truncated) out.tokens.ids.resize(static_cast<std::size_t>(max_length_));
     out.tokens.segments.assign(out.tokens.ids.size(), 0);
   } else {
-    out.tokens = reader_->encode(out, is_pair, max_length_);
+    encode_options how{.max_length = max_length_};
+    if (options_.pair.has_value() || !options_.pair_column.empty()) how.pair = out.pair;
+    out.tokens = reader_->encoder->encode(out.text, how);
   }
   if (out.tokens.truncated && options_.too_long == "refuse") {
     throw invalid_argument(fmt::format("{}: the text has more than {} tokens", out.origin, max_length_));
@@ -184,9 +176,7 @@ void text_source::warn() const {
 }
 
 std::string text_source::token(std::int32_t id) const {
-  if (const tokenizer* pieces = std::get_if<tokenizer>(&reader_->words)) return std::string(pieces->token(id));
-  if (const auto* words = std::get_if<word_vocabulary>(&reader_->words)) return std::string(words->word(id));
-  return std::to_string(id);
+  return encoder() != nullptr ? std::string(encoder()->token(id)) : std::to_string(id);
 }
 
 }  // namespace nullscope::cli

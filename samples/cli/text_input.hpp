@@ -20,6 +20,7 @@
 #include <nullscope/encoded_text.hpp>
 #include <nullscope/model_folder.hpp>
 #include <nullscope/model_store.hpp>
+#include <nullscope/text_encoder.hpp>
 #include <nullscope/transformer.hpp>
 #include <optional>
 #include <string>
@@ -65,6 +66,9 @@ class text_source {
   /// The next text; false at the end. Throws file_error, naming the line, and invalid_argument: a text that is refused,
   /// a pair for a model that reads none, an id out of range.
   bool next(input_text& out);
+
+  /// What makes tokens of text; null with --ids.
+  const text_encoder* encoder() const;
 
   /// The token as the vocabulary writes it; with --ids the id itself.
   std::string token(std::int32_t id) const;

@@ -31,6 +31,7 @@
 #include <nullscope/simplex.hpp>
 #include <nullscope/svd.hpp>
 #include <nullscope/tensor.hpp>
+#include <nullscope/text_encoder.hpp>
 #include <nullscope/tokenizer.hpp>
 #include <nullscope/transformer.hpp>
 #include <nullscope/transformer_config.hpp>
