@@ -36,16 +36,14 @@ void check(const text_input_options& options) {
 
 }  // namespace
 
-void add_text_input(CLI::App& command, text_input_options& options, bool with_single_texts) {
+void add_text_input(CLI::App& command, text_input_options& options) {
   command.add_option("--model", options.model, "Name of a model (see nullscope models) or a model folder")
       ->capture_default_str()
       ->check(some_path());
-  if (with_single_texts) {
-    command.add_option("--text", options.text, "A text");
-    command.add_option("--text-pair", options.pair, "A second text, for models that read two");
-    command.add_option("--ids", options.ids, "Token ids, separated by commas; no special tokens are added")
-        ->delimiter(',');
-  }
+  command.add_option("--text", options.text, "A text");
+  command.add_option("--text-pair", options.pair, "A second text, for models that read two");
+  command.add_option("--ids", options.ids, "Token ids, separated by commas; no special tokens are added")
+      ->delimiter(',');
   command.add_option("--file", options.file, "A file with one text per line, or a table (.csv, .tsv)")
       ->check(some_path());
   command.add_option("--text-column", options.text_column, "The column of the table that holds the texts");
@@ -160,7 +158,7 @@ bool text_source::next(input_text& out) {
     if (out.tokens.truncated && cut_++ == 0) first_cut_ = out.origin;
     return true;
   }
-  warn();
+  if (options_.warns) warn();
   return false;
 }
 

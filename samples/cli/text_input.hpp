@@ -35,10 +35,11 @@ struct text_input_options {
   std::string file, text_column, pair_column;
   std::int64_t max_length = 0;  ///< in tokens; 0: what the model takes
   std::string too_long = "truncate";
+  bool warns = true;  ///< of texts that were cut or skipped
 };
 
-/// Declares the options. Without `with_single_texts`, the input is always a file.
-void add_text_input(CLI::App& command, text_input_options& options, bool with_single_texts = true);
+/// Declares the options.
+void add_text_input(CLI::App& command, text_input_options& options);
 
 struct input_text {
   encoded_text tokens;     ///< with --ids only ids, and segments 0
