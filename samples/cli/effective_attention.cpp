@@ -17,7 +17,7 @@ namespace {
 
 struct effective_command {
   std::string input, output, prefix, device;
-  effective_attention_tensor_options options;
+  effective_attention_options options;
   std::int64_t length = 0;  ///< 0: all tokens
   bool dense = false;
 };
@@ -44,9 +44,12 @@ std::optional<T> number_at(const safetensors_file& file, const std::string& name
   throw invalid_argument(fmt::format("tensor \"{}\" has shape {}; expected one number", name, entry->shape));
 }
 
-/// The options, completed by what the file says of the scores: `encode` writes scale and causal.
-effective_attention_tensor_options options_of(const effective_command& command, const safetensors_file& file) {
-  effective_attention_tensor_options options = command.options;
+/// The options, completed by what the file says of the scores: `encode` writes scale, causal and bias.
+template <class T>
+effective_attention_tensor_options<T> options_of(const effective_command& command, const safetensors_file& file,
+                                                 const tensor<T>& bias) {
+  effective_attention_tensor_options<T> options{command.options};
+  options.bias = bias;
   if (options.scale == 0) options.scale = number_at<double>(file, command.prefix + "scale").value_or(0);
   options.causal |= number_at<std::uint8_t>(file, command.prefix + "causal").value_or(0) != 0;
   if (command.length > 0) options.lengths = {command.length};
@@ -100,8 +103,9 @@ void write_parts(const effective_command& command, const safetensors_file& file)
   context ctx(select_device(command.device));
   const std::string& prefix = command.prefix;
   const tensor<T> q = load_heads<T>(ctx, file, prefix + "q"), k = load_heads<T>(ctx, file, prefix + "k"),
-                  v = load_heads<T>(ctx, file, prefix + "v"), h = load_optional<T>(ctx, file, prefix + "h");
-  const effective_attention_tensor_options options = options_of(command, file);
+                  v = load_heads<T>(ctx, file, prefix + "v"), h = load_optional<T>(ctx, file, prefix + "h"),
+                  bias = load_optional<T>(ctx, file, prefix + "bias");
+  const effective_attention_tensor_options<T> options = options_of(command, file, bias);
   const effective_attention_tensors<T> result = effective_attention(ctx, q, k, v, h, options);
 
   const std::int64_t heads = q.shape()[0];
@@ -173,7 +177,7 @@ void add_effective_attention(CLI::App& app) {
   effective
       ->add_option("--input", command->input,
                    "Safetensors file with q, k [heads, S, d_k], v [heads, S, d_v] and, if there is an output "
-                   "projection, h [heads, d_v, d]; scale and causal count if they are there")
+                   "projection, h [heads, d_v, d]; scale, causal and bias [heads, S, S] count if they are there")
       ->required()
       ->check(some_path());
   effective->add_option("--output", command->output, "Safetensors file to write")->required()->check(some_path());

@@ -6,6 +6,7 @@
 #include <nullscope/errors.hpp>
 #include <nullscope/model_states.hpp>
 
+#include "lib/src/model/layer_forward.hpp"
 #include "lib/src/model/pool.hpp"
 
 namespace nullscope {
@@ -29,15 +30,20 @@ void scale_to_length_one(std::vector<T>& x) {
   for (T& value : x) value = static_cast<T>(static_cast<double>(value) / length);
 }
 
-/// q, k, v and h of one sequence, densely packed on the device.
+/// q, k, v, h and the bias of one sequence, densely packed on the device.
 template <class T>
 struct dense_heads {
-  tensor<T> q, k, v, h;
+  tensor<T> q, k, v, h, bias;
 
   dense_heads(context& ctx, const attention_heads<T>& heads)
-      : q(packed(ctx, heads.q)), k(packed(ctx, heads.k)), v(packed(ctx, heads.v)), h(packed(ctx, heads.h)) {}
+      : q(packed(ctx, heads.q)),
+        k(packed(ctx, heads.k)),
+        v(packed(ctx, heads.v)),
+        h(packed(ctx, heads.h)),
+        bias(packed(ctx, heads.bias)) {}
 
   static tensor<T> packed(context& ctx, const view<const T, 3>& x) {
+    if (x.is_absent()) return {};
     tensor<T> result(ctx, {x.extent[0], x.extent[1], x.extent[2]});
     copy(ctx, x, result);
     return result;
@@ -68,15 +74,18 @@ device_states<T> compute(context& ctx, const transformer<T>& model, const token_
   operation op(ctx, "read_states");  // one, so that all kernels are compiled together
   forward(ctx, model, batch, {.hidden = result.hidden}, {.record = record ? &*record : nullptr});
   const forward_views<T> kept = record ? record->views(b, s) : forward_views<T>{};
+  const view<const T, 2> table = detail::take_relative_bias<T>(
+      op, config, detail::matrix_at(std::span(model.parameters()), model.values().data(), "relative_bias"), s);
+  const view<const T, 4> bias = detail::score_bias(table, {b, s, s});
   for (std::int64_t layer = 0; options.attention && layer < config.layers; ++layer) {
     const layer_record<T>& of_layer = kept.layers[static_cast<std::size_t>(layer)];
-    attention_weights(ctx, {of_layer.q, of_layer.k, of_layer.log_sum_exp},
+    attention_weights(ctx, {of_layer.q, of_layer.k, of_layer.log_sum_exp, bias},
                       contiguous(result.weights.data() + layer * b * heads * s * s, b, heads, s, s),
                       {.attention = {.causal = config.causal, .lengths = batch.device_lengths()}});
   }
   for (std::int64_t i = 0; options.heads_of_layer > 0 && i < b; ++i) {
     const std::int64_t tokens = batch.lengths()[static_cast<std::size_t>(i)];
-    result.heads.emplace_back(ctx, layer_heads(model, kept, {options.heads_of_layer - 1, i, tokens}));
+    result.heads.emplace_back(ctx, layer_heads(model, kept, {options.heads_of_layer - 1, i, tokens}, table));
   }
   if (options.pool) {
     const T* const last = result.hidden.data() + config.layers * b * s * d;
@@ -90,7 +99,8 @@ device_states<T> compute(context& ctx, const transformer<T>& model, const token_
 
 template <class T>
 attention_heads<T> layer_heads(const transformer<T>& model, const forward_views<T>& kept,
-                               const layer_heads_options& options) {
+                               const layer_heads_options& options,
+                               const view<const std::type_identity_t<T>, 2>& bias_table) {
   const transformer_config& config = model.config();
   if (options.layer < 0 || options.layer >= config.layers) {
     throw invalid_argument(fmt::format("layer_heads: there is no layer {} of {}", options.layer, config.layers));
@@ -115,7 +125,16 @@ attention_heads<T> layer_heads(const transformer<T>& model, const forward_views<
   const std::int64_t step = config.merge == head_merge::added ? 0 : config.value_size;
   const view<const T, 3> h{
       output.data, {config.heads, config.value_size, config.width}, {step, output.stride[1], output.stride[0]}};
-  return {of_sequence(record.q), of_sequence(record.k), of_sequence(record.v), h};
+  attention_heads<T> heads{of_sequence(record.q), of_sequence(record.k), of_sequence(record.v), h};
+  if (config.relative_buckets > 0) {
+    if (bias_table.extent[0] != config.heads || bias_table.extent[1] < 2 * options.tokens - 1) {
+      throw invalid_argument(fmt::format("layer_heads: bias_table ({}, {}) is not ({}, 2 S - 1) for {} tokens",
+                                         bias_table.extent[0], bias_table.extent[1], config.heads, options.tokens));
+    }
+    const view<const T, 3> bias = select(relative_bias_view(bias_table, 1), 0, 0);
+    heads.bias = slice(slice(bias, 1, 0, heads.q.extent[1]), 2, 0, options.tokens);
+  }
+  return heads;
 }
 
 template <class T>
@@ -153,14 +172,15 @@ std::vector<model_states<T>> read_states(context& ctx, const transformer<T>& mod
     one.k = heads.k.to_host();
     one.v = heads.v.to_host();
     one.h = heads.h.to_host();
+    one.bias = heads.bias.to_host();
   }
   return result;
 }
 
 template attention_heads<float> layer_heads(const transformer<float>&, const forward_views<float>&,
-                                            const layer_heads_options&);
+                                            const layer_heads_options&, const view<const float, 2>&);
 template attention_heads<double> layer_heads(const transformer<double>&, const forward_views<double>&,
-                                             const layer_heads_options&);
+                                             const layer_heads_options&, const view<const double, 2>&);
 template std::vector<model_states<float>> read_states(context&, const transformer<float>&,
                                                       std::span<const token_batch::sequence>,
                                                       const model_states_options&);
