@@ -5,8 +5,8 @@
 #include <nullscope/elementwise.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/model_states.hpp>
+#include <nullscope/relative_bias.hpp>
 
-#include "lib/src/model/layer_forward.hpp"
 #include "lib/src/model/pool.hpp"
 
 namespace nullscope {
@@ -21,6 +21,19 @@ void append_rows(std::vector<T>& to, const T* from, std::int64_t outer, std::int
   }
 }
 
+/// The bias (heads, count, count) of the first tokens from a table (heads, 2 S - 1); nothing from nothing.
+template <class T>
+std::vector<T> expanded(const std::vector<T>& table, std::int64_t heads, std::int64_t tokens, std::int64_t count) {
+  std::vector<T> bias;
+  if (table.empty()) return bias;
+  for (std::int64_t row = 0; row < heads * count; ++row) {
+    const std::int64_t head = row / count, query = row % count;
+    const T* const first_key = table.data() + head * (2 * tokens - 1) + tokens - 1 - query;
+    bias.insert(bias.end(), first_key, first_key + count);
+  }
+  return bias;
+}
+
 template <class T>
 void scale_to_length_one(std::vector<T>& x) {
   double sum = 0;
@@ -30,20 +43,15 @@ void scale_to_length_one(std::vector<T>& x) {
   for (T& value : x) value = static_cast<T>(static_cast<double>(value) / length);
 }
 
-/// q, k, v, h and the bias of one sequence, densely packed on the device.
+/// q, k, v and h of one sequence, densely packed on the device.
 template <class T>
 struct dense_heads {
-  tensor<T> q, k, v, h, bias;
+  tensor<T> q, k, v, h;
 
   dense_heads(context& ctx, const attention_heads<T>& heads)
-      : q(packed(ctx, heads.q)),
-        k(packed(ctx, heads.k)),
-        v(packed(ctx, heads.v)),
-        h(packed(ctx, heads.h)),
-        bias(packed(ctx, heads.bias)) {}
+      : q(packed(ctx, heads.q)), k(packed(ctx, heads.k)), v(packed(ctx, heads.v)), h(packed(ctx, heads.h)) {}
 
   static tensor<T> packed(context& ctx, const view<const T, 3>& x) {
-    if (x.is_absent()) return {};
     tensor<T> result(ctx, {x.extent[0], x.extent[1], x.extent[2]});
     copy(ctx, x, result);
     return result;
@@ -53,9 +61,10 @@ struct dense_heads {
 /// What a batch leaves on the device.
 template <class T>
 struct device_states {
-  tensor<T> hidden;   // (layers + 1, batch, S, d)
-  tensor<T> weights;  // (layers, batch, heads, S, S)
-  tensor<T> pooled;   // (batch, d)
+  tensor<T> hidden;      // (layers + 1, batch, S, d)
+  tensor<T> weights;     // (layers, batch, heads, S, S)
+  tensor<T> pooled;      // (batch, d)
+  tensor<T> bias_table;  // (heads, 2 S - 1)
   std::vector<dense_heads<T>> heads;
 };
 
@@ -74,9 +83,12 @@ device_states<T> compute(context& ctx, const transformer<T>& model, const token_
   operation op(ctx, "read_states");  // one, so that all kernels are compiled together
   forward(ctx, model, batch, {.hidden = result.hidden}, {.record = record ? &*record : nullptr});
   const forward_views<T> kept = record ? record->views(b, s) : forward_views<T>{};
-  const view<const T, 2> table = detail::take_relative_bias<T>(
-      op, config, detail::matrix_at(std::span(model.parameters()), model.values().data(), "relative_bias"), s);
-  const view<const T, 4> bias = detail::score_bias(table, {b, s, s});
+  if (config.relative_buckets > 0) {
+    result.bias_table = tensor<T>(ctx, {heads, 2 * s - 1});
+    relative_bias(ctx, model.matrix("relative_bias"), result.bias_table, {config.relative_distance});
+  }
+  const view<const T, 2> table = result.bias_table;
+  const view<const T, 4> bias = table.is_absent() ? view<const T, 4>{} : relative_bias_view(table, b);
   for (std::int64_t layer = 0; options.attention && layer < config.layers; ++layer) {
     const layer_record<T>& of_layer = kept.layers[static_cast<std::size_t>(layer)];
     attention_weights(ctx, {of_layer.q, of_layer.k, of_layer.log_sum_exp, bias},
@@ -150,7 +162,7 @@ std::vector<model_states<T>> read_states(context& ctx, const transformer<T>& mod
   const token_batch batch(ctx, config, sequences);
   const device_states<T> states = compute(ctx, model, batch, options);
   const std::vector<T> hidden = states.hidden.to_host(), weights = states.weights.to_host(),
-                       pooled = states.pooled.to_host();
+                       pooled = states.pooled.to_host(), bias_table = states.bias_table.to_host();
   const std::int64_t b = batch.size(), s = batch.tokens(), d = config.width;
   std::vector<model_states<T>> result(static_cast<std::size_t>(b));
   for (std::int64_t i = 0; i < b; ++i) {
@@ -172,7 +184,7 @@ std::vector<model_states<T>> read_states(context& ctx, const transformer<T>& mod
     one.k = heads.k.to_host();
     one.v = heads.v.to_host();
     one.h = heads.h.to_host();
-    one.bias = heads.bias.to_host();
+    one.bias = expanded(bias_table, config.heads, s, one.tokens);
   }
   return result;
 }
