@@ -18,6 +18,7 @@
 #include <nullscope/layers.hpp>
 #include <nullscope/layout.hpp>
 #include <nullscope/model_folder.hpp>
+#include <nullscope/model_states.hpp>
 #include <nullscope/model_store.hpp>
 #include <nullscope/null_space.hpp>
 #include <nullscope/operation.hpp>
