@@ -4,6 +4,7 @@
 #include <nullscope/atomic_file.hpp>
 #include <nullscope/attention.hpp>
 #include <nullscope/attention_backward.hpp>
+#include <nullscope/attention_tangent.hpp>
 #include <nullscope/attention_weights.hpp>
 #include <nullscope/bfloat16.hpp>
 #include <nullscope/context.hpp>
