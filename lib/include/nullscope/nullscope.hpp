@@ -15,6 +15,8 @@
 #include <nullscope/encoded_text.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/gemm.hpp>
+#include <nullscope/hidden_token_attribution.hpp>
+#include <nullscope/jacobian.hpp>
 #include <nullscope/launch.hpp>
 #include <nullscope/layers.hpp>
 #include <nullscope/layout.hpp>
