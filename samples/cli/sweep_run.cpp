@@ -12,6 +12,7 @@
 #include <nullscope/version.hpp>
 #include <optional>
 
+#include "device_of_process.hpp"
 #include "files.hpp"
 #include "interruption.hpp"
 #include "progress.hpp"
@@ -25,19 +26,6 @@ namespace nullscope::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The device of this process: the chosen one, or, for further processes on the same machine, the next device like it.
-sycl::device device_for(const std::string& text, std::size_t place) {
-  const sycl::device chosen = select_device(text);
-  std::vector<sycl::device> alike;
-  std::size_t first = 0;
-  for (const sycl::device& device : devices()) {
-    if (device == chosen) first = alike.size();
-    const device_properties &a = properties(device), &b = properties(chosen);
-    if (a.name == b.name && a.backend == b.backend) alike.push_back(device);
-  }
-  return alike.empty() ? chosen : alike[(first + place) % alike.size()];
-}
 
 /// Everything that determines the bytes of the files.
 nlohmann::ordered_json identity_of(const sweep_settings& settings, const sycl::device& device) {
@@ -238,7 +226,7 @@ void run_sweep(const sweep_command& given) {
   sweep_command command = given;
   std::unique_ptr<sweep_computer> computer;
   const auto prepare = [&] {
-    const sycl::device device = device_for(command.device, splitter->place_on_machine());
+    const sycl::device device = device_of_process(command.device, splitter->place_on_machine());
     command.settings.is_double = command.type.empty() ? properties(device).fp64 : command.type == "f64";
     computer = make_sweep_computer(command.settings, command.texts.get(), device);
     return device;

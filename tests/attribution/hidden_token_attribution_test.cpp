@@ -118,7 +118,7 @@ TEST_P(hidden_token_attribution_test, a_padded_batch_equals_sequences_alone) {
     for (std::size_t b = 0; b < all.size(); ++b) {
       const auto alone = hidden_token_attribution(
           ctx_, model, token_batch(ctx_, config, std::span(&all[b], 1)),
-          {.samples = samples, .seed = 3, .first_sequence = static_cast<std::int64_t>(b)});
+          {.samples = samples, .seed = 3, .numbers = {static_cast<std::int64_t>(b)}});
       expect_near(alone[0].norm, together[b].norm, 1e-12);
       expect_near(alone[0].standard_error, together[b].standard_error, 1e-12);
     }

@@ -41,7 +41,7 @@ struct attribution_options {
   attribution_norm norm = attribution_norm::frobenius;
   std::int64_t samples = 0;               ///< tangents per token; 0: all d, exact
   std::uint64_t seed = 0;                 ///< of the random tangents
-  std::int64_t first_sequence = 0;        ///< number of the batch's first sequence: each number has tangents of its own
+  std::vector<std::int64_t> numbers = {};  ///< of the sequences: each has tangents of its own; default: 0, 1, ...
   std::vector<std::int64_t> layers = {};  ///< hidden states l, ascending, 1 to the number of layers; default: all
   std::int64_t from = -1;                 ///< x is hidden state `from`; -1: the sum of the embeddings, before any norm
   std::int64_t memory = std::int64_t{2} << 30;  ///< bytes on the device, without the model

@@ -6,6 +6,7 @@
 #include <nullscope/attention_backward.hpp>
 #include <nullscope/attention_tangent.hpp>
 #include <nullscope/attention_weights.hpp>
+#include <nullscope/attribution_statistics.hpp>
 #include <nullscope/bfloat16.hpp>
 #include <nullscope/context.hpp>
 #include <nullscope/csv.hpp>

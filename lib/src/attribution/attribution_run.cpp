@@ -8,6 +8,7 @@
 #include <nullscope/errors.hpp>
 #include <nullscope/qr.hpp>
 #include <nullscope/random.hpp>
+#include <numeric>
 
 #include "lib/src/attribution/device_constants.hpp"
 #include "lib/src/core/ranges.hpp"
@@ -17,7 +18,7 @@ namespace {
 
 constexpr const char* name = "hidden_token_attribution";
 
-attribution_options checked(const transformer_config& config, attribution_options options) {
+attribution_options checked(const transformer_config& config, std::int64_t batch, attribution_options options) {
   const auto fail = [](const std::string& what) { throw invalid_argument(fmt::format("{}: {}", name, what)); };
   if (config.layers < 1) fail("the model has no layers");
   if (options.from < -1 || options.from >= config.layers) {
@@ -40,6 +41,13 @@ attribution_options checked(const transformer_config& config, attribution_option
   if (options.norm == attribution_norm::spectral && options.samples != 0) {
     fail("the spectral norm cannot be estimated from samples");
   }
+  if (options.numbers.empty()) {
+    options.numbers.resize(static_cast<std::size_t>(batch));
+    std::iota(options.numbers.begin(), options.numbers.end(), std::int64_t{0});
+  }
+  if (std::cmp_not_equal(options.numbers.size(), batch)) {
+    fail(fmt::format("{} numbers for {} sequences", options.numbers.size(), batch));
+  }
   if (options.power_iterations < 1) fail("power_iterations must be positive");
   return options;
 }
@@ -60,7 +68,7 @@ attribution_run<T>::attribution_run(context& ctx, const transformer<T>& model, c
     : ctx_(ctx),
       model_(model),
       batch_(batch),
-      options_(checked(model.config(), options)),
+      options_(checked(model.config(), batch.size(), options)),
       per_token_(options.samples == 0 ? model.config().width : options.samples),
       record_(ctx, model.config(), batch.size(), batch.tokens(), keep::backward),
       layers_(ctx, model, batch, record_.views(batch.size(), batch.tokens())) {
@@ -81,7 +89,7 @@ void attribution_run<T>::draw_directions() {
     const view<T, 3> normal = op.take_array<T>(b * s, k, d), r = op.take_array<T>(b * s, k, k);
     for (std::int64_t i = 0; i < b; ++i) {  // what a token gets does not depend on the padding
       fill_normal(ctx_, contiguous(normal.data + i * s * k * d, s * k * d),
-                  {options_.seed, static_cast<std::uint64_t>(options_.first_sequence + i)});
+                  {options_.seed, static_cast<std::uint64_t>(options_.numbers[static_cast<std::size_t>(i)])});
     }
     qr(ctx_, transposed(normal), {.q = transposed(contiguous(directions_.data(), b * s, k, d)), .r = r});
   }
