@@ -8,6 +8,7 @@
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
 
+#include "kernels/attention/bias.hpp"
 #include "kernels/attention/shape.hpp"
 #include "kernels/blas/tile.hpp"
 #include "kernels/core/work_group.hpp"
@@ -16,7 +17,7 @@ namespace nullscope::kernels {
 
 /// For one batch entry and head, and for each tangent:
 ///
-///   weights  = exp(scale q k^T - log_sum_exp)                     (queries, keys)
+///   weights  = exp(scale q k^T + bias - log_sum_exp)              (queries, keys)
 ///   products = weights * scale (dq k^T + q dk^T)                  (queries, keys)
 ///   d_out    = products v - rowsum(products) out + weights dv     (queries, dv)
 ///
@@ -38,6 +39,7 @@ struct attention_tangent {
   const T *v_rows, *dv_rows;         // (matrices, panels of dv, keys, columns)
   const T* out_rows;                 // (matrices, panels of dv, queries, columns)
   view<const T, 3> log_sum_exp;      // (batch, heads, queries)
+  score_bias<T> bias;
   view<T, 5> d_out;                  // (tangents, batch, heads, queries, dv)
   attention_visibility visibility;
   std::int64_t keys, dk;
@@ -119,6 +121,14 @@ struct attention_tangent {
   void weights_of(const block& b, int row, int column, int lane) const {
     tile weight;
     clear_tile(weight);
+    if (bias.is_present()) {
+      for (int i = 0; i < Shape::rows; ++i) {
+        for (int p = 0; p < Shape::packs; ++p) {
+          const std::int64_t key = b.key0 + column + p * Shape::pack_distance + lane * Shape::width;
+          weight[i][p] = bias.template of_keys<Shape::width>(b.batch, b.head, b.row0 + row + i, key);
+        }
+      }
+    }
     add_scores(q_columns, k_columns, b.matrix, b.matrix, b, row, column, lane, weight);
 #pragma unroll
     for (int i = 0; i < Shape::rows; ++i) {

@@ -17,7 +17,7 @@ namespace {
 
 struct effective_command {
   std::string input, output, prefix, device;
-  effective_attention_tensor_options options;
+  effective_attention_options options;
   std::int64_t length = 0;  ///< 0: all tokens
   bool dense = false;
 };
@@ -45,8 +45,9 @@ std::optional<T> number_at(const safetensors_file& file, const std::string& name
 }
 
 /// The options, completed by what the file says of the scores: `encode` writes scale and causal.
-effective_attention_tensor_options options_of(const effective_command& command, const safetensors_file& file) {
-  effective_attention_tensor_options options = command.options;
+template <class T>
+effective_attention_tensor_options<T> options_of(const effective_command& command, const safetensors_file& file) {
+  effective_attention_tensor_options<T> options{command.options};
   if (options.scale == 0) options.scale = number_at<double>(file, command.prefix + "scale").value_or(0);
   options.causal |= number_at<std::uint8_t>(file, command.prefix + "causal").value_or(0) != 0;
   if (command.length > 0) options.lengths = {command.length};
@@ -101,7 +102,7 @@ void write_parts(const effective_command& command, const safetensors_file& file)
   const std::string& prefix = command.prefix;
   const tensor<T> q = load_heads<T>(ctx, file, prefix + "q"), k = load_heads<T>(ctx, file, prefix + "k"),
                   v = load_heads<T>(ctx, file, prefix + "v"), h = load_optional<T>(ctx, file, prefix + "h");
-  const effective_attention_tensor_options options = options_of(command, file);
+  const effective_attention_tensor_options<T> options = options_of<T>(command, file);
   const effective_attention_tensors<T> result = effective_attention(ctx, q, k, v, h, options);
 
   const std::int64_t heads = q.shape()[0];

@@ -51,6 +51,11 @@ inline std::vector<attribution_kind> attribution_kinds() {
     c.biases = false;
     c.function = activation::tanh;
   });
+  add("mpnet", [](auto& c) {
+    c.relative_buckets = 6;
+    c.relative_distance = 4;
+    c.layers = 2;
+  });
   add("one_of_everything", [](auto& c) { c.layers = c.heads = c.key_size = c.value_size = c.feed_forward = 1; });
   return kinds;
 }

@@ -1,6 +1,6 @@
 /// The tangent of attention (forward-mode derivative), for many tangents at once, without a matrix of queries x keys.
 ///
-///   A      = softmax(scale q k^T)
+///   A      = softmax(scale q k^T + bias)
 ///   ds     = scale (dq k^T + q dk^T)
 ///   d_out  = (A * ds) v - rowsum(A * ds) * out + A dv
 ///
@@ -30,7 +30,8 @@ struct attention_tangent_operands {
   view<const T, 4> q, k, v;  ///< as given to `attention`
   view<const T, 4> out;      ///< (batch, heads, queries, dv): its results
   view<const T, 3> log_sum_exp;
-  view<const T, 5> dq, dk, dv;  ///< (tangents, batch, heads, tokens, dk or dv)
+  view<const T, 5> dq, dk, dv;   ///< (tangents, batch, heads, tokens, dk or dv)
+  view<const T, 4> bias = {};    ///< (batch, heads, queries, keys), as given to `attention`; it has no tangent
 };
 
 /// The options must be those given to `attention`.

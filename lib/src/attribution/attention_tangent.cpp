@@ -45,7 +45,7 @@ void check_tangent(std::string_view operand, const view<const T, 5>& tangent, co
 template <class T>
 void validate(const context& ctx, const attention_tangent_operands<T>& operands, const view<T, 5>& d_out,
               const attention_options& options) {
-  const auto& [q, k, v, out, log_sum_exp, dq, dk, dv] = operands;
+  const auto& [q, k, v, out, log_sum_exp, dq, dk, dv, bias] = operands;
   check::device_type<T>(name, ctx);
   detail::check_queries_and_keys(name, q, k);
   detail::check_values(name, k, v);
@@ -57,6 +57,7 @@ void validate(const context& ctx, const attention_tangent_operands<T>& operands,
   check_tangent<T>("dv", dv, "v", v);
   check::same_extent(name, "dk", dk, 0, "dq", dq, 0);
   check::same_extent(name, "dv", dv, 0, "dq", dq, 0);
+  detail::check_bias(name, "bias", bias, {q.extent[0], q.extent[1], q.extent[2], k.extent[2]});
   check::output(name, "d_out", d_out);
   check::shape(name, "d_out", d_out, {dq.extent[0], q.extent[0], q.extent[1], q.extent[2], v.extent[3]});
   detail::check_lengths(name, options, q);
@@ -93,7 +94,7 @@ template <class Shape, class T>
 void differentiate(operation& op, const attention_tangent_operands<T>& operands, const view<T, 5>& d_out,
                    const attention_options& options) {
   using kernel = kernels::attention_tangent<T, Shape>;
-  const auto& [q, k, v, out, log_sum_exp, dq, dk, dv] = operands;
+  const auto& [q, k, v, out, log_sum_exp, dq, dk, dv, bias] = operands;
   constexpr int wide = Shape::columns, narrow = Shape::rows;
   constexpr int narrow_width = Shape::width == 1 ? 1 : narrow % 4 == 0 ? 4 : 2;
   constexpr std::int64_t most_of_group = 16;
@@ -109,6 +110,7 @@ void differentiate(operation& op, const attention_tangent_operands<T>& operands,
               .dv_rows = nullptr,
               .out_rows = detail::take_wide_panels<Shape, T>(op, out),
               .log_sum_exp = log_sum_exp,
+              .bias = detail::score_bias_of(bias, detail::scale_of(options, q.extent[3])),
               .d_out = {},
               .visibility = detail::visibility_of(options, q.extent[2], k.extent[2]),
               .keys = k.extent[2],

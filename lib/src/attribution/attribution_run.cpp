@@ -8,6 +8,7 @@
 #include <nullscope/errors.hpp>
 #include <nullscope/qr.hpp>
 #include <nullscope/random.hpp>
+#include <nullscope/relative_bias.hpp>
 #include <numeric>
 
 #include "lib/src/attribution/device_constants.hpp"
@@ -52,6 +53,16 @@ attribution_options checked(const transformer_config& config, std::int64_t batch
   return options;
 }
 
+/// The table of relative positions (heads, 2 tokens - 1); empty if the model has none.
+template <class T>
+tensor<T> relative_table(context& ctx, const transformer<T>& model, std::int64_t tokens) {
+  const transformer_config& config = model.config();
+  if (config.relative_buckets == 0) return {};
+  tensor<T> table(ctx, {config.heads, 2 * tokens - 1});
+  relative_bias(ctx, model.matrix("relative_bias"), table, {config.relative_distance}).wait_and_throw();
+  return table;
+}
+
 }  // namespace
 
 bool merging_pays(const transformer_config& config, double tangents) {
@@ -71,7 +82,8 @@ attribution_run<T>::attribution_run(context& ctx, const transformer<T>& model, c
       options_(checked(model.config(), batch.size(), options)),
       per_token_(options.samples == 0 ? model.config().width : options.samples),
       record_(ctx, model.config(), batch.size(), batch.tokens(), keep::backward),
-      layers_(ctx, model, batch, record_.views(batch.size(), batch.tokens())) {
+      bias_(relative_table(ctx, model, batch.tokens())),
+      layers_(ctx, model, batch, record_.views(batch.size(), batch.tokens()), bias_) {
   forward(ctx, model, batch, {}, {.record = &record_}).wait_and_throw();
   draw_directions();
   choose_merging();
@@ -151,7 +163,7 @@ std::int64_t attribution_run<T>::bytes_of(std::int64_t slots) {
   // Beside the tangents: squared lengths, or the vectors of power iterations.
   const bool is_spectral = options_.norm == attribution_norm::spectral;
   const std::int64_t values = batch_.size() * batch_.tokens() * (is_spectral ? 4 * model_.config().width : slots);
-  const std::int64_t numbers = directions_.size() + jacobians_.size() + values;
+  const std::int64_t numbers = directions_.size() + jacobians_.size() + bias_.size() + values;
   return required_workspace(ctx_, pipeline) + record_.bytes() + numbers * static_cast<std::int64_t>(sizeof(T));
 }
 

@@ -66,6 +66,7 @@ class attribution_run {
   attribution_options options_;
   std::int64_t per_token_;
   forward_record<T> record_;
+  tensor<T> bias_;  // (heads, 2 S - 1): relative positions, if the model has them
   tangent_layers<T> layers_;
   tensor<T> directions_;  // (batch, tokens, k, d), or (1, 1, d, d): the same for all
   tensor<T> jacobians_;   // (merged layers, batch * tokens, d, d)

@@ -5,6 +5,7 @@
 #include <nullscope/elementwise.hpp>
 #include <nullscope/gemm.hpp>
 #include <nullscope/layers.hpp>
+#include <nullscope/relative_bias.hpp>
 
 #include "kernels/attribution/entering_attention.hpp"
 #include "lib/src/attention/common.hpp"
@@ -40,13 +41,14 @@ view<T, 5> heads_of_tangents(const view<T, 4>& x, std::int64_t token, std::int64
 
 template <class T>
 tangent_layers<T>::tangent_layers(context& ctx, const transformer<T>& model, const token_batch& batch,
-                                  const forward_views<T>& views)
+                                  const forward_views<T>& views, const view<const T, 2>& bias)
     : ctx_(ctx),
       model_(model),
       config_(model.config()),
       batch_(batch.size()),
       tokens_(batch.tokens()),
       lengths_(batch.device_lengths()),
+      bias_(bias.is_absent() ? view<const T, 4>{} : relative_bias_view(bias, batch.size())),
       views_(views),
       jacobians_(static_cast<std::size_t>(model.config().layers)) {}
 
@@ -133,6 +135,11 @@ view<T, 2> tangent_layers<T>::output_weights(operation& op, std::int64_t layer) 
 }
 
 template <class T>
+view<const T, 4> tangent_layers<T>::bias_of(std::int64_t first_query, std::int64_t queries, std::int64_t keys) const {
+  return bias_.is_absent() ? bias_ : slice(slice(bias_, 2, first_query, queries), 3, 0, keys);
+}
+
+template <class T>
 void tangent_layers<T>::pass(std::int64_t layer, tangent_memory<T>& memory) const {
   operation op(ctx_, "tangent_layer");
   const layer_record<T>& record = views_.layers[static_cast<std::size_t>(layer)];
@@ -162,7 +169,7 @@ void tangent_layers<T>::pass(std::int64_t layer, tangent_memory<T>& memory) cons
                     {slice(record.q, 2, memory.first, rows), record.k, record.v,
                      slice(record.attended, 2, memory.first, rows), slice(record.log_sum_exp, 2, memory.first, rows),
                      part(memory.first, 0, config_.key_size), part(0, q_width, config_.key_size),
-                     part(0, 2 * q_width, config_.value_size)},
+                     part(0, 2 * q_width, config_.value_size), bias_of(memory.first, rows, tokens_)},
                     heads_of_tangents(memory.attended, 0, 0, config_.heads, config_.value_size), options);
   gemm(ctx_, {by_slot(memory.attended), transposed(output_weights(op, layer))}, by_slot(memory.x), {.beta = 1});
   after_attention(layer, memory);
@@ -220,7 +227,7 @@ void tangent_layers<T>::attend_to_entering(operation& op, std::int64_t layer, co
     attention_tangent(ctx_,
                       {row(record.q), slice(record.k, 2, 0, keys), slice(record.v, 2, 0, keys), row(record.attended),
                        row(record.log_sum_exp), add_dimension(slice(head_part(0, dk), 0, of.first, of.count), 3),
-                       still(dk), still(dv)},
+                       still(dk), still(dv), bias_of(of.token, 1, keys)},
                       slice(slice(d_out, 0, of.first, of.count), 3, of.token - memory.first, 1), options);
   }
 
@@ -233,7 +240,10 @@ void tangent_layers<T>::attend_to_entering(operation& op, std::int64_t layer, co
   attention_tile_options tile;
   tile.attention = {.causal = config_.causal, .lengths = lengths_};
   tile.first_key = first_token;
-  attention_weights(ctx_, {q, record.k, slice(record.log_sum_exp, 2, memory.first, rows)}, weights, tile);
+  attention_weights(ctx_,
+                    {q, record.k, slice(record.log_sum_exp, 2, memory.first, rows),
+                     bias_of(memory.first, rows, tokens_)},
+                    weights, tile);
   for (std::int64_t b = 0; b < batch_; ++b) {
     // (heads, rows, dk) (heads, dk, slots)
     const view<const T, 3> keys{projected.data + b * slots * width + q_width, {heads, dk, slots}, {dk, 1, width}};

@@ -41,8 +41,10 @@ struct tangent_memory {
 template <class T>
 class tangent_layers {
  public:
-  /// `views` are of a record that keeps what `backward` needs, filled by `forward` of this batch.
-  tangent_layers(context& ctx, const transformer<T>& model, const token_batch& batch, const forward_views<T>& views);
+  /// `views` are of a record that keeps what `backward` needs, filled by `forward` of this batch. `bias`
+  /// (heads, 2 S - 1) is the table of relative positions of a model that has them; see take_relative_bias.
+  tangent_layers(context& ctx, const transformer<T>& model, const token_batch& batch, const forward_views<T>& views,
+                 const view<const T, 2>& bias);
 
   /// Makes what follows attention in these layers one matrix per token: jacobians[l] (batch * tokens, d, d) holds the
   /// transposes; absent where a layer stays as it is. The memory must outlive the object.
@@ -74,6 +76,7 @@ class tangent_layers {
   void multiply_rows_by_norm(const norm_at_tokens<T>& norm, const tangent_memory<T>& memory, const view<T, 4>& from,
                              const view<T, 4>& to) const;
   view<T, 2> output_weights(operation& op, std::int64_t layer) const;
+  view<const T, 4> bias_of(std::int64_t first_query, std::int64_t queries, std::int64_t keys) const;
   void attend_to_entering(operation& op, std::int64_t layer, const entering_tangents<T>& entering,
                           const view<T, 3>& projected, const tangent_memory<T>& memory) const;
   void after_attention(std::int64_t layer, tangent_memory<T>& memory) const;
@@ -86,6 +89,7 @@ class tangent_layers {
   const transformer_config& config_;
   std::int64_t batch_, tokens_;
   view<const std::int64_t, 1> lengths_;
+  view<const T, 4> bias_;  // (batch, heads, tokens, tokens); absent if there is none
   forward_views<T> views_;
   std::vector<view<T, 3>> jacobians_;  // of each layer, absent: not merged
 };
