@@ -75,8 +75,8 @@ std::vector<double> exact_tangent(const tangent_data& d, std::int64_t t, std::in
   double sum = 0;
   for (std::int64_t j = 0; j < d.tokens; ++j) {
     const double w = weight[static_cast<std::size_t>(j)];
-    const double product = w * attention_scale *
-                           (dot(d_query, d.row(d.host_k, head, j)) + dot(query, d.row(d.host_dk, first + head, j)));
+    const double product =
+        w * attention_scale * (dot(d_query, d.row(d.host_k, head, j)) + dot(query, d.row(d.host_dk, first + head, j)));
     sum += product;
     add_scaled(product, d.row(d.host_v, head, j), result);
     add_scaled(w, d.row(d.host_dv, first + head, j), result);

@@ -34,13 +34,13 @@ struct attention_tangent {
   using lanes = pack<T, Shape::width>;
   using tile = lanes[Shape::rows][Shape::packs];
 
-  const T *q_columns, *dq_columns;   // (matrices, panels of queries, dk, rows)
-  const T *k_columns, *dk_columns;   // (matrices, panels of keys, dk, columns)
-  const T *v_rows, *dv_rows;         // (matrices, panels of dv, keys, columns)
-  const T* out_rows;                 // (matrices, panels of dv, queries, columns)
-  view<const T, 3> log_sum_exp;      // (batch, heads, queries)
+  const T *q_columns, *dq_columns;  // (matrices, panels of queries, dk, rows)
+  const T *k_columns, *dk_columns;  // (matrices, panels of keys, dk, columns)
+  const T *v_rows, *dv_rows;        // (matrices, panels of dv, keys, columns)
+  const T* out_rows;                // (matrices, panels of dv, queries, columns)
+  view<const T, 3> log_sum_exp;     // (batch, heads, queries)
   score_bias<T> bias;
-  view<T, 5> d_out;                  // (tangents, batch, heads, queries, dv)
+  view<T, 5> d_out;  // (tangents, batch, heads, queries, dv)
   attention_visibility visibility;
   std::int64_t keys, dk;
   T scale;
@@ -193,8 +193,8 @@ struct attention_tangent {
         }
       }
       multiply_tile<Shape::score_stride, 1, Shape::columns, Shape::pack_distance>(
-          b.products + row * Shape::score_stride,
-          rows_panel(v_rows, b.matrix, keys, c, b.key0) + lane * Shape::width, b.count, result);
+          b.products + row * Shape::score_stride, rows_panel(v_rows, b.matrix, keys, c, b.key0) + lane * Shape::width,
+          b.count, result);
       multiply_tile<Shape::score_stride, 1, Shape::columns, Shape::pack_distance>(
           b.weights + row * Shape::score_stride, rows_panel(dv_rows, matrix, keys, c, b.key0) + lane * Shape::width,
           b.count, result);

@@ -22,14 +22,14 @@ struct entering_attention {
   static constexpr bool one_work_item = Items == 1;
   using numbers = pack<T, W>;
 
-  view<const T, 4> weights;          // (batch, heads, queries, tokens that tangents enter at)
-  view<const T, 4> products;         // (batch, heads, queries, tangents): q_j . dk_t
-  view<const T, 4> v, out;           // (batch, heads, keys or queries, dv)
-  view<const T, 4> dv;               // (tangents, batch, heads, dv): at the token of the tangent
-  view<T, 5> d_out;                  // (tangents, batch, heads, queries, dv)
-  const std::int64_t* token;         // (tangents)
-  std::int64_t first_token;          // of `weights`
-  std::int64_t first_query;          // number, among the keys, of the first query
+  view<const T, 4> weights;   // (batch, heads, queries, tokens that tangents enter at)
+  view<const T, 4> products;  // (batch, heads, queries, tangents): q_j . dk_t
+  view<const T, 4> v, out;    // (batch, heads, keys or queries, dv)
+  view<const T, 4> dv;        // (tangents, batch, heads, dv): at the token of the tangent
+  view<T, 5> d_out;           // (tangents, batch, heads, queries, dv)
+  const std::int64_t* token;  // (tangents)
+  std::int64_t first_token;   // of `weights`
+  std::int64_t first_query;   // number, among the keys, of the first query
   T scale;
   std::int64_t rows_per_group;
 

@@ -21,9 +21,9 @@ struct layer_norm_product {
 
   view<const T, 3> x;
   view<T, 3> y;
-  view<const T, 2> sum;           // (tokens, d)
-  view<const T, 1> gamma;         // (d)
-  view<const T, 1> mean, rstd;    // (tokens)
+  view<const T, 2> sum;         // (tokens, d)
+  view<const T, 1> gamma;       // (d)
+  view<const T, 1> mean, rstd;  // (tokens)
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {

@@ -33,9 +33,8 @@ struct normalise_rows {
       if (members.rank() == 0) norm(i.batch, i.row) = length;
       if (length == T(0)) continue;
       const numbers factor(1 / length);
-      walk<W, 1>(members, x.extent[2], [&](auto, std::int64_t c, auto lanes) {
-        of.store(c, of.load(c, lanes) * factor, lanes);
-      });
+      walk<W, 1>(members, x.extent[2],
+                 [&](auto, std::int64_t c, auto lanes) { of.store(c, of.load(c, lanes) * factor, lanes); });
     }
   }
 };

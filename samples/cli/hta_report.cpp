@@ -13,8 +13,8 @@
 namespace nullscope::cli {
 namespace {
 
-constexpr const char* colours[] = {chart_colour::blue, chart_colour::orange, chart_colour::green,
-                                   "#CC79A7",          "#E69F00",            chart_colour::grey};
+constexpr const char* colours[] = {chart_colour::blue, chart_colour::orange, chart_colour::green, "#CC79A7",
+                                   "#E69F00",          chart_colour::grey};
 constexpr chart_mark marks[] = {chart_mark::circle, chart_mark::square, chart_mark::diamond};
 constexpr std::int64_t farthest = 40;  // offset and position in charts
 
@@ -101,8 +101,7 @@ chart_panel own_panel(const attribution_statistics& of) {
   double largest = 0;
   for (std::size_t l = 0; l < of.layers().size(); ++l) {
     const sample_summary own = of.own(l);
-    series.points.push_back(
-        {static_cast<double>(of.layers()[l]), 100 * own.median, 100 * own.low, 100 * own.high});
+    series.points.push_back({static_cast<double>(of.layers()[l]), 100 * own.median, 100 * own.low, 100 * own.high});
     largest = std::max(largest, 100 * own.high);
   }
   panel.y.high = with_room(largest);
@@ -204,8 +203,8 @@ std::string heat_maps(const std::string& title, const heat_map_text& example) {
   const auto s = static_cast<std::size_t>(example.of.tokens);
   std::vector<heat_map> maps;
   for (std::size_t l = 0; l < example.of.layers.size(); ++l) {
-    maps.push_back({fmt::format("layer {}", example.of.layers[l]),
-                    std::span(example.of.contribution).subspan(l * s * s, s * s)});
+    maps.push_back(
+        {fmt::format("layer {}", example.of.layers[l]), std::span(example.of.contribution).subspan(l * s * s, s * s)});
   }
   return draw_heat_maps(title, example.tokens, maps, 3);
 }

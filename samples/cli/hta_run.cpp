@@ -88,10 +88,9 @@ nlohmann::ordered_json identity_of(const hta_command& command, const std::vector
     for (const std::int32_t id : text.tokens.ids) hash = hash * 1099511628211u + static_cast<std::size_t>(id) + 1;
     for (const std::int32_t id : text.tokens.segments) hash = hash * 1099511628211u + static_cast<std::size_t>(id) + 1;
   }
-  return {{"model", command.input.model}, {"texts", texts.size()},       {"tokens", hash},
-          {"norm", command.norm},         {"samples", command.samples},  {"seed", command.seed},
-          {"layers", options.layers},     {"from", command.from},        {"memory", options.memory},
-          {"type", command.type},         {"device", about.name},        {"driver", about.driver},
+  return {{"model", command.input.model}, {"texts", texts.size()}, {"tokens", hash},           {"norm", command.norm},
+          {"samples", command.samples},   {"seed", command.seed},  {"layers", options.layers}, {"from", command.from},
+          {"memory", options.memory},     {"type", command.type},  {"device", about.name},     {"driver", about.driver},
           {"version", version()},         {"commit", git_commit()}};
 }
 
@@ -198,8 +197,8 @@ class hta_run {
   double flops_of(const hta_unit& unit) const {
     double flops = 0;
     for (const std::size_t i : unit) {
-      flops += attribution_flops(source_.model().config, static_cast<std::int64_t>(texts_[i].tokens.ids.size()),
-                                 options_);
+      flops +=
+          attribution_flops(source_.model().config, static_cast<std::int64_t>(texts_[i].tokens.ids.size()), options_);
     }
     return flops;
   }
@@ -208,10 +207,11 @@ class hta_run {
     if (command_.quiet || !source_.is_file()) return;
     constexpr double share_of_products = 0.7;
     const double seconds = flops / rate / share_of_products;
-    fmt::print("{} texts in {} units of work, {:.2g} Tflop; about {} on {} and one process\n", texts_.size(),
-               units_.size(), flops / 1e12,
-               seconds < 100 ? fmt::format("{:.0f} s", std::max(1.0, seconds)) : fmt::format("{:.0f} min", seconds / 60),
-               identity_["device"].get<std::string>());
+    fmt::print(
+        "{} texts in {} units of work, {:.2g} Tflop; about {} on {} and one process\n", texts_.size(), units_.size(),
+        flops / 1e12,
+        seconds < 100 ? fmt::format("{:.0f} s", std::max(1.0, seconds)) : fmt::format("{:.0f} min", seconds / 60),
+        identity_["device"].get<std::string>());
     std::fflush(stdout);
   }
 

@@ -237,9 +237,8 @@ TEST_P(attention_tangent_test, takes_and_writes_tangents_that_are_interleaved_wi
       dv(ctx_, {1920}, interleaved(x.dv));
   tensor<float> out(ctx_, {2, 2, 20, 8}), sums(ctx_, {2, 2, 20}), d_out(ctx_, {1920});
   attention(ctx_, {q, k, v}, {.out = out, .log_sum_exp = sums});
-  attention_tangent(
-      ctx_, {q, k, v, out, sums, by_tangents(dq.data()), by_tangents(dk.data()), by_tangents(dv.data())},
-      by_tangents(d_out.data()))
+  attention_tangent(ctx_, {q, k, v, out, sums, by_tangents(dq.data()), by_tangents(dk.data()), by_tangents(dv.data())},
+                    by_tangents(d_out.data()))
       .wait_and_throw();
   EXPECT_EQ(d_out.to_host(), interleaved(expected));
 }

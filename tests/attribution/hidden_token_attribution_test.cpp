@@ -116,9 +116,9 @@ TEST_P(hidden_token_attribution_test, a_padded_batch_equals_sequences_alone) {
     const auto together =
         hidden_token_attribution(ctx_, model, token_batch(ctx_, config, all), {.samples = samples, .seed = 3});
     for (std::size_t b = 0; b < all.size(); ++b) {
-      const auto alone = hidden_token_attribution(
-          ctx_, model, token_batch(ctx_, config, std::span(&all[b], 1)),
-          {.samples = samples, .seed = 3, .numbers = {static_cast<std::int64_t>(b)}});
+      const auto alone =
+          hidden_token_attribution(ctx_, model, token_batch(ctx_, config, std::span(&all[b], 1)),
+                                   {.samples = samples, .seed = 3, .numbers = {static_cast<std::int64_t>(b)}});
       expect_near(alone[0].norm, together[b].norm, 1e-12);
       expect_near(alone[0].standard_error, together[b].standard_error, 1e-12);
     }
@@ -131,8 +131,8 @@ TEST_P(hidden_token_attribution_test, any_budget_gives_the_same_and_one_that_is_
     const transformer<double> model = random_model<double>(ctx_, config);
     const token_batch batch(ctx_, config, attribution_sequences());
     const auto all = hidden_token_attribution(ctx_, model, batch);
-    const std::string message = message_of<invalid_argument>(
-        [&] { hidden_token_attribution(ctx_, model, batch, {.memory = 1000}); });
+    const std::string message =
+        message_of<invalid_argument>([&] { hidden_token_attribution(ctx_, model, batch, {.memory = 1000}); });
     ASSERT_NE(message.find("a budget of 1000 bytes is too small, one tangent per sequence take "), std::string::npos)
         << message;
     const std::int64_t needed = std::stoll(message.substr(message.rfind(' ') + 1));

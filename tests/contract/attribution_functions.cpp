@@ -40,7 +40,8 @@ function_table rows(const std::string& type) {
        {in("q", {batch, heads, queries, dk}), in("k", {batch, heads, keys, dk}), in("v", {batch, heads, keys, dv}),
         in("out", {batch, heads, queries, dv}), in("log_sum_exp", {batch, heads, queries}),
         in("dq", {tangents, batch, heads, queries, dk}), in("dk", {tangents, batch, heads, keys, dk}),
-        in("dv", {tangents, batch, heads, keys, dv}), in("bias", {batch, heads, queries, keys}), lengths, out("d_out", {tangents, batch, heads, queries, dv})},
+        in("dv", {tangents, batch, heads, keys, dv}), in("bias", {batch, heads, queries, keys}), lengths,
+        out("d_out", {tangents, batch, heads, queries, dv})},
        [](context& ctx, const arguments& x) {
          attention_tangent(ctx,
                            attention_tangent_operands<T>{x["q"], x["k"], x["v"], x["out"], x["log_sum_exp"], x["dq"],
@@ -51,16 +52,16 @@ function_table rows(const std::string& type) {
        {in("d_inputs", {tangents, batch, S, d}), out("d_hidden", {tangents, batch, S, d})},
        [](context& ctx, const arguments& x) {
          with_model<T>(ctx, [&](const auto& model, const auto& tokens, const auto& options) {
-           return jacobian_vector_products(ctx, model, tokens, x["d_inputs"].as<const T, 4>(),
-                                           x["d_hidden"].as<T, 4>(), options);
+           return jacobian_vector_products(ctx, model, tokens, x["d_inputs"].as<const T, 4>(), x["d_hidden"].as<T, 4>(),
+                                           options);
          });
        }},
       {"vector_jacobian_products_" + type,
        {in("d_hidden", {tangents, batch, S, d}), out("d_inputs", {tangents, batch, S, d})},
        [](context& ctx, const arguments& x) {
          with_model<T>(ctx, [&](const auto& model, const auto& tokens, const auto& options) {
-           return vector_jacobian_products(ctx, model, tokens, x["d_hidden"].as<const T, 4>(),
-                                           x["d_inputs"].as<T, 4>(), options);
+           return vector_jacobian_products(ctx, model, tokens, x["d_hidden"].as<const T, 4>(), x["d_inputs"].as<T, 4>(),
+                                           options);
          });
        }},
   };

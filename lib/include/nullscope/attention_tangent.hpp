@@ -30,8 +30,8 @@ struct attention_tangent_operands {
   view<const T, 4> q, k, v;  ///< as given to `attention`
   view<const T, 4> out;      ///< (batch, heads, queries, dv): its results
   view<const T, 3> log_sum_exp;
-  view<const T, 5> dq, dk, dv;   ///< (tangents, batch, heads, tokens, dk or dv)
-  view<const T, 4> bias = {};    ///< (batch, heads, queries, keys), as given to `attention`; it has no tangent
+  view<const T, 5> dq, dk, dv;  ///< (tangents, batch, heads, tokens, dk or dv)
+  view<const T, 4> bias = {};   ///< (batch, heads, queries, keys), as given to `attention`; it has no tangent
 };
 
 /// The options must be those given to `attention`.

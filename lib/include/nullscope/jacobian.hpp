@@ -1,4 +1,5 @@
-/// Products with the Jacobians of a transformer's hidden states with respect to its inputs x, the sum of the embeddings.
+/// Products with the Jacobians of a transformer's hidden states with respect to its inputs x, the sum of the
+/// embeddings.
 ///
 ///   forward_record<float> record(ctx, config, batch.size(), batch.tokens(), keep::backward);
 ///   forward(ctx, model, batch, {}, {.record = &record});

@@ -3,37 +3,13 @@
 #include <algorithm>
 #include <nullscope/attention_tangent.hpp>
 
+#include "lib/src/attention/blocks.hpp"
 #include "lib/src/attention/common.hpp"
 
 namespace nullscope {
 namespace {
 
 constexpr const char* name = "attention_tangent";
-
-/// Calls call.operator()<Shape>() with the shape of the kernel for the layout.
-template <class T, class Call>
-auto with_shape(const lane_layout& layout, Call call) {
-  return detail::with_vector_bytes(layout, [&]<int Bytes>() {
-    if constexpr (Bytes == 0) {
-      return call.template operator()<detail::attention_work_items>();
-    } else {
-      return call.template operator()<typename detail::attention_vector_shapes<T, Bytes>::backward>();
-    }
-  });
-}
-
-/// Panels of queries of a work-group: as many as local memory holds, up to what stays in cache. Throws
-/// unsupported_device if it does not hold one per worker.
-template <class T, class Shape>
-std::int64_t panels_of_group(const context& ctx) {
-  using kernel = kernels::attention_tangent<T, Shape>;
-  const std::int64_t available = ctx.layout().local_bytes;
-  std::int64_t panels = std::max(8, Shape::workers);
-  while (panels > Shape::workers && kernel::local_bytes(panels) > available) panels -= Shape::workers;
-  if (kernel::local_bytes(panels) <= available) return panels;
-  throw unsupported_device(fmt::format("{}: {} has {} usable bytes of local memory, {} are needed", name,
-                                       ctx.device().name, available, kernel::local_bytes(panels)));
-}
 
 template <class T>
 void check_tangent(std::string_view operand, const view<const T, 5>& tangent, const char* of,
@@ -61,7 +37,9 @@ void validate(const context& ctx, const attention_tangent_operands<T>& operands,
   check::output(name, "d_out", d_out);
   check::shape(name, "d_out", d_out, {dq.extent[0], q.extent[0], q.extent[1], q.extent[2], v.extent[3]});
   detail::check_lengths(name, options, q);
-  with_shape<T>(ctx.layout(), [&]<class Shape>() { panels_of_group<T, Shape>(ctx); });
+  detail::with_derivative_shape<T>(ctx.layout(), [&]<class Shape>() {
+    detail::panels_of_block<kernels::attention_tangent<T, Shape>, Shape>(name, ctx);
+  });
 }
 
 /// Copies x (tangents, batch, heads, rows, columns) into panels, as detail::take_panels does:
@@ -85,8 +63,9 @@ template <class T>
 std::int64_t tangents_at_once(const attention_tangent_operands<T>& operands) {
   constexpr std::int64_t least = 8, elements = 4 << 20;
   const auto& q = operands.q;
-  const std::int64_t per_tangent = q.extent[0] * q.extent[1] *
-                                   (q.extent[2] * q.extent[3] + operands.k.extent[2] * (q.extent[3] + operands.v.extent[3]));
+  const std::int64_t per_tangent =
+      q.extent[0] * q.extent[1] *
+      (q.extent[2] * q.extent[3] + operands.k.extent[2] * (q.extent[3] + operands.v.extent[3]));
   return std::max(least, elements / std::max<std::int64_t>(per_tangent, 1));
 }
 
@@ -100,7 +79,7 @@ void differentiate(operation& op, const attention_tangent_operands<T>& operands,
   constexpr std::int64_t most_of_group = 16;
   const std::int64_t tangents = dq.extent[0], at_once = tangents_at_once(operands);
   const std::int64_t panels =
-      std::min(panels_of_group<T, Shape>(op.ctx()),
+      std::min(detail::panels_of_block<kernel, Shape>(name, op.ctx()),
                detail::ceil_div(detail::ceil_div(q.extent[2], Shape::rows), Shape::workers) * Shape::workers);
   kernel work{.q_columns = detail::take_narrow_panels<Shape, T>(op, transposed(q), step_order::next),
               .dq_columns = nullptr,
@@ -131,8 +110,7 @@ void differentiate(operation& op, const attention_tangent_operands<T>& operands,
     const std::int64_t chunks = detail::ceil_div(count, most_of_group);
     work.tangents_per_group = detail::ceil_div(count, chunks);
     const std::int64_t blocks = detail::ceil_div(q.extent[2], panels * Shape::rows);
-    const std::int64_t groups =
-        q.extent[0] * q.extent[1] * blocks * detail::ceil_div(count, work.tangents_per_group);
+    const std::int64_t groups = q.extent[0] * q.extent[1] * blocks * detail::ceil_div(count, work.tangents_per_group);
     part.launch(detail::groups_of(groups, Shape::work_items), static_cast<std::size_t>(kernel::local_bytes(panels)),
                 work);
     part.submit();
@@ -145,7 +123,8 @@ sycl::event run(context& ctx, const attention_tangent_operands<T>& operands, con
   validate(ctx, operands, d_out, options);
   operation op(ctx, name, dependencies);
   if (d_out.empty()) return op.submit();
-  with_shape<T>(ctx.layout(), [&]<class Shape>() { differentiate<Shape>(op, operands, d_out, options); });
+  detail::with_derivative_shape<T>(ctx.layout(),
+                                   [&]<class Shape>() { differentiate<Shape>(op, operands, d_out, options); });
   return op.submit();
 }
 

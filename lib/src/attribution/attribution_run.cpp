@@ -178,7 +178,8 @@ std::int64_t attribution_run<T>::slots_at_once(bool whole_tokens) {
     throw invalid_argument(fmt::format("{}: a budget of {} bytes is too small, {} take {}", name, options_.memory,
                                        whole_tokens ? "the tangents of one token" : "one tangent per sequence", least));
   }
-  std::int64_t low = 1, high = std::max<std::int64_t>(1, std::min(slots(), std::max(per_token_, enough_elements / rows)) / unit);
+  std::int64_t low = 1,
+               high = std::max<std::int64_t>(1, std::min(slots(), std::max(per_token_, enough_elements / rows)) / unit);
   while (low < high) {  // the most that fit
     const std::int64_t middle = (low + high + 1) / 2;
     if (bytes_of(middle * unit) <= options_.memory) {

@@ -96,8 +96,7 @@ double attribution_statistics::not_largest(std::size_t layer) const {
 
 double attribution_statistics::by_distance(std::size_t layer, int group) const {
   const sums& of = of_layer_[layer];
-  return of.distance_count[group] == 0 ? 0
-                                       : of.distance_sum[group] / static_cast<double>(of.distance_count[group]);
+  return of.distance_count[group] == 0 ? 0 : of.distance_sum[group] / static_cast<double>(of.distance_count[group]);
 }
 
 std::map<std::int64_t, double> attribution_statistics::by_offset(std::size_t layer) const {

@@ -96,8 +96,7 @@ std::vector<attribution> run(context& ctx, const transformer<T>& model, const to
   detail::attribution_run<T> work(ctx, model, batch, given);
   const attribution_options& options = work.options();
   const bool is_spectral = options.norm == attribution_norm::spectral;
-  const auto reduction =
-      options.norm == attribution_norm::sum ? row_reduction::sum : row_reduction::sum_of_squares;
+  const auto reduction = options.norm == attribution_norm::sum ? row_reduction::sum : row_reduction::sum_of_squares;
   const std::int64_t at_once = work.slots_at_once(is_spectral), per_token = work.per_token();
   collected_norms<T> norms(batch, options);
   std::vector<std::vector<T>> values(options.layers.size());
@@ -151,8 +150,9 @@ double attribution_flops(const transformer_config& config, std::int64_t tokens, 
   const double s = static_cast<double>(tokens), v = static_cast<double>(config.value_width());
   const double per_token = options.samples == 0 ? d : static_cast<double>(options.samples);
   const double tangents = s * per_token * (config.causal ? 0.5 : 1.0);
-  const bool is_merged = options.merging == jacobian_merging::always ||
-                         (options.merging == jacobian_merging::automatic && detail::merging_pays(config, s * per_token));
+  const bool is_merged =
+      options.merging == jacobian_merging::always ||
+      (options.merging == jacobian_merging::automatic && detail::merging_pays(config, s * per_token));
   const auto first = static_cast<double>(std::max<std::int64_t>(options.from, 0));
   const double last = static_cast<double>(options.layers.empty() ? config.layers : options.layers.back());
   const double projection = 2 * d * (2 * static_cast<double>(config.query_width()) + v);

@@ -27,9 +27,8 @@ std::int64_t checked(const char* name, const context& ctx, const transformer_con
     throw invalid_argument(fmt::format("{}: needs a record with keep::backward that does not recompute", name));
   }
   if (options.layer < 0 || options.layer > config.layers || config.layers == 0) {
-    throw invalid_argument(
-        fmt::format("{}: there is no hidden state {} after a layer, the model has {} layers", name, options.layer,
-                    config.layers));
+    throw invalid_argument(fmt::format("{}: there is no hidden state {} after a layer, the model has {} layers", name,
+                                       options.layer, config.layers));
   }
   return options.layer == 0 ? config.layers : options.layer;
 }
@@ -93,9 +92,10 @@ tensor<T> dense_blocks(context& ctx, const transformer<T>& model, const token_ba
     const std::int64_t length = has_sequence ? batch.lengths()[static_cast<std::size_t>(sequence)] : 0;
     if (!has_sequence || layer <= std::max<std::int64_t>(given.from, 0) || layer > config.layers || hidden < 0 ||
         hidden >= length || input < 0 || input >= length) {
-      throw invalid_argument(fmt::format("jacobian_blocks: block {} is of sequence {}, layer {}, hidden token {} and "
-                                         "input token {}, which there is not",
-                                         i, sequence, layer, hidden, input));
+      throw invalid_argument(
+          fmt::format("jacobian_blocks: block {} is of sequence {}, layer {}, hidden token {} and "
+                      "input token {}, which there is not",
+                      i, sequence, layer, hidden, input));
     }
     of_input[input].push_back(i);
     layers.insert(layer);
@@ -118,8 +118,8 @@ tensor<T> dense_blocks(context& ctx, const transformer<T>& model, const token_ba
                    if (blocks[i].hidden_token < first) {
                      detail::fill_zeros(op, to);
                    } else {
-                     const view<T, 2> from = select(select(tangents, 0, blocks[i].sequence), 0,
-                                                    blocks[i].hidden_token - first);
+                     const view<T, 2> from =
+                         select(select(tangents, 0, blocks[i].sequence), 0, blocks[i].hidden_token - first);
                      transpose(ctx, view<const T, 2>(from), view<T, 3>(to));
                    }
                  }

@@ -1,18 +1,12 @@
 #include "lib/src/attribution/tangent_layers.hpp"
 
 #include <nullscope/attention_tangent.hpp>
-#include <nullscope/attention_weights.hpp>
 #include <nullscope/elementwise.hpp>
 #include <nullscope/gemm.hpp>
 #include <nullscope/layers.hpp>
 #include <nullscope/relative_bias.hpp>
 
-#include "kernels/attribution/entering_attention.hpp"
-#include "lib/src/attention/common.hpp"
 #include "lib/src/attribution/device_constants.hpp"
-#include "lib/src/core/ranges.hpp"
-#include "lib/src/core/strides.hpp"
-#include "lib/src/core/team.hpp"
 
 namespace nullscope::detail {
 namespace {
@@ -25,16 +19,6 @@ view<T, 3> by_token(const view<T, 4>& x) {
 template <class T>
 view<T, 3> by_slot(const view<T, 4>& x) {
   return contiguous(x.data, 1, x.extent[0] * x.extent[1] * x.extent[2], x.extent[3]);
-}
-
-/// Columns [column, column + heads * size) of x (batch, tokens, slots, width) as
-/// (slots, batch, heads, tokens from `token` on, size).
-template <class T>
-view<T, 5> heads_of_tangents(const view<T, 4>& x, std::int64_t token, std::int64_t column, std::int64_t heads,
-                             std::int64_t size) {
-  return {x.data + token * x.stride[1] + column,
-          {x.extent[2], x.extent[0], heads, x.extent[1] - token, size},
-          {x.stride[2], x.stride[0], size, x.stride[1], 1}};
 }
 
 }  // namespace
@@ -97,7 +81,8 @@ tangent_memory<T> tangent_layers<T>::take_memory(operation& op, std::int64_t fir
   bool is_merged = true;
   for (const view<T, 3>& jacobians : jacobians_) is_merged &= !jacobians.is_absent();
   if (!is_merged) memory.activated = take(rows, config_.feed_forward);
-  for (std::int64_t b = 0; first > 0 && b < batch_; ++b) fill_zeros(op, slice(select(memory.projected, 0, b), 0, 0, first));
+  for (std::int64_t b = 0; first > 0 && b < batch_; ++b)
+    fill_zeros(op, slice(select(memory.projected, 0, b), 0, 0, first));
   return memory;
 }
 
@@ -121,16 +106,16 @@ void tangent_layers<T>::through_embedding_norm(const tangent_memory<T>& memory) 
   if (config_.embedding_norm) multiply_rows_by_norm(embedding_norm(), memory, memory.x, memory.x);
 }
 
-/// The matrix (d, h d_v) that the outputs of the heads, side by side, are multiplied by. If heads are added, that is the
-/// same matrix (d, d_v) for each of them.
+/// The matrix (d, h d_v) that the outputs of the heads, side by side, are multiplied by. If heads are added, that is
+/// the same matrix (d, d_v) for each of them.
 template <class T>
-view<T, 2> tangent_layers<T>::output_weights(operation& op, std::int64_t layer) const {
+view<const T, 2> tangent_layers<T>::output_weights(operation& op, std::int64_t layer) const {
   const view<const T, 2> output = weights_of(layer).output;
-  const std::int64_t heads = config_.heads, size = config_.value_size;
-  if (config_.merge != head_merge::added) return {const_cast<T*>(output.data), {output.extent[0], output.extent[1]}, {output.stride[0], 1}};
-  const view<T, 2> repeated = op.take_array<T>(config_.width, heads * size);
-  copy(ctx_, view<const T, 3>{output.data, {config_.width, heads, size}, {output.stride[0], 0, 1}},
-       contiguous(repeated.data, config_.width, heads, size));
+  if (config_.merge != head_merge::added) return output;
+  const std::int64_t d = config_.width, heads = config_.heads, size = config_.value_size;
+  const view<T, 2> repeated = op.take_array<T>(d, heads * size);
+  copy(ctx_, view<const T, 3>{output.data, {d, heads, size}, {output.stride[0], 0, 1}},
+       contiguous(repeated.data, d, heads, size));
   return repeated;
 }
 
@@ -203,71 +188,6 @@ void tangent_layers<T>::enter(std::int64_t layer, const entering_tangents<T>& en
   op.submit();
 }
 
-/// memory.attended from projected (batch, slots, width), the tangents of q, k and v at the tokens where they entered.
-template <class T>
-void tangent_layers<T>::attend_to_entering(operation& op, std::int64_t layer, const entering_tangents<T>& entering,
-                                           const view<T, 3>& projected, const tangent_memory<T>& memory) const {
-  const layer_record<T>& record = views_.layers[static_cast<std::size_t>(layer)];
-  const std::int64_t heads = config_.heads, dk = config_.key_size, dv = config_.value_size, rows = memory.x.extent[1];
-  const std::int64_t slots = projected.extent[1], q_width = config_.query_width(), width = projected.extent[2];
-  const view<T, 5> d_out = heads_of_tangents(memory.attended, 0, 0, heads, dv);
-  const auto head_part = [&](std::int64_t column, std::int64_t size) {  // (slots, batch, heads, size)
-    return view<T, 4>{projected.data + column, {slots, batch_, heads, size}, {width, slots * width, size, 1}};
-  };
-
-  // The query of the token itself, against all keys, which do not move here.
-  const T* zero = fill_zeros(op, op.take_array<T>(1)).data;
-  for (const slots_of_token& of : entering.tokens) {
-    const std::int64_t keys = config_.causal ? of.token + 1 : tokens_;
-    const auto still = [&](std::int64_t size) {
-      return view<const T, 5>{zero, {of.count, batch_, heads, keys, size}, {0, 0, 0, 0, 0}};
-    };
-    const auto row = [&](const auto& x) { return slice(x, 2, of.token, 1); };
-    const attention_options options{.lengths = lengths_};
-    attention_tangent(ctx_,
-                      {row(record.q), slice(record.k, 2, 0, keys), slice(record.v, 2, 0, keys), row(record.attended),
-                       row(record.log_sum_exp), add_dimension(slice(head_part(0, dk), 0, of.first, of.count), 3),
-                       still(dk), still(dv), bias_of(of.token, 1, keys)},
-                      slice(slice(d_out, 0, of.first, of.count), 3, of.token - memory.first, 1), options);
-  }
-
-  // The key and the value of the token, seen by all queries.
-  const std::int64_t first_token = entering.tokens.front().token;
-  const std::int64_t entered = entering.tokens.back().token - first_token + 1;
-  const view<T, 4> q = slice(record.q, 2, memory.first, rows);
-  const view<T, 4> weights = op.take_array<T>(batch_, heads, rows, entered);
-  const view<T, 4> products = op.take_array<T>(batch_, heads, rows, slots);
-  attention_tile_options tile;
-  tile.attention = {.causal = config_.causal, .lengths = lengths_};
-  tile.first_key = first_token;
-  attention_weights(ctx_,
-                    {q, record.k, slice(record.log_sum_exp, 2, memory.first, rows),
-                     bias_of(memory.first, rows, tokens_)},
-                    weights, tile);
-  for (std::int64_t b = 0; b < batch_; ++b) {
-    // (heads, rows, dk) (heads, dk, slots)
-    const view<const T, 3> keys{projected.data + b * slots * width + q_width, {heads, dk, slots}, {dk, 1, width}};
-    gemm(ctx_, {select(q, 0, b), keys}, select(products, 0, b));
-  }
-  const team_shape team = choose_team(ctx_.layout(), dv, true);
-  const std::int64_t all_rows = batch_ * rows * slots;
-  const std::int64_t per_group = rows_per_group(ctx_, team, all_rows, heads * dv * static_cast<std::int64_t>(sizeof(T)));
-  with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    op.launch(groups_of(ceil_div(all_rows, per_group), Items), kernels::team<Items>::local_bytes,
-              kernels::entering_attention<T, W, Items>{.weights = weights,
-                                                       .products = products,
-                                                       .v = record.v,
-                                                       .out = slice(record.attended, 2, memory.first, rows),
-                                                       .dv = head_part(2 * q_width, dv),
-                                                       .d_out = d_out,
-                                                       .token = entering.token_of_slot,
-                                                       .first_token = first_token,
-                                                       .first_query = memory.first,
-                                                       .scale = static_cast<T>(scale_of({}, dk)),
-                                                       .rows_per_group = per_group});
-  });
-}
-
 /// From memory.x, the tangents of attention_sum, to those of the output of the layer, in memory.x again.
 template <class T>
 void tangent_layers<T>::after_attention(std::int64_t layer, tangent_memory<T>& memory) const {
@@ -306,9 +226,8 @@ void tangent_layers<T>::feed_forward(std::int64_t layer, const view<T, 4>& middl
   const view<T, 2> slope = derivatives(op, layer);
   for (std::int64_t b = 0; b < batch_; ++b) {
     const view<T, 3> of_sequence = select(memory.activated, 0, b);
-    const view<const T, 3> factor{slope.data + (b * tokens_ + memory.first) * columns,
-                                  {rows, slots, columns},
-                                  {columns, 0, 1}};
+    const view<const T, 3> factor{
+        slope.data + (b * tokens_ + memory.first) * columns, {rows, slots, columns}, {columns, 0, 1}};
     multiply(ctx_, {of_sequence, factor}, of_sequence);
   }
   gemm(ctx_, {by_slot(memory.activated), transposed(weights.down)}, by_slot(memory.x), {.beta = 1});
@@ -332,51 +251,6 @@ view<T, 4> tangent_layers<T>::hidden_state(std::int64_t layer, tangent_memory<T>
   multiply_rows_by_norm({views_.last_sum, outer.final_norm.gamma, views_.final_mean, views_.final_inverse_deviation},
                         memory, memory.x, memory.x);
   return memory.x;
-}
-
-template <class T>
-void tangent_layers<T>::merge(const std::vector<view<T, 3>>& jacobians) {
-  jacobians_ = jacobians;
-  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
-    const view<T, 3>& to = jacobians_[static_cast<std::size_t>(layer)];
-    if (!to.is_absent()) form_jacobians(layer, to);
-  }
-}
-
-/// to (batch * tokens, d, d): transposes of the Jacobians from attention_sum to the output of the layer.
-///
-///   post-LN: J = N2 (I + F) N1      pre-LN: J = I + F N2       F = down diag(slope) up
-template <class T>
-void tangent_layers<T>::form_jacobians(std::int64_t layer, const view<T, 3>& to) const {
-  constexpr std::int64_t tokens_at_once = 8;
-  const layer_weights<const T> weights = weights_of(layer);
-  const std::int64_t d = config_.width, hidden = config_.feed_forward, rows = batch_ * tokens_;
-  const bool is_pre = config_.order == norm_order::pre;
-  operation op(ctx_, "merged_jacobian");
-  const view<T, 2> slope = derivatives(op, layer);
-  const view<T, 2> identity = take_identity<T>(op, d);
-  const std::int64_t most = std::min(tokens_at_once, rows);
-  const view<T, 3> scaled = op.take_array<T>(most, hidden, d), product = op.take_array<T>(most, d, d);
-  for (std::int64_t row = 0; row < rows; row += most) {
-    const std::int64_t count = std::min(most, rows - row);
-    const auto at = [&](const norm_at_tokens<T>& norm) { return norm.at(row, 1, count); };
-    const view<T, 3> up = slice(scaled, 0, 0, count), j = slice(product, 0, 0, count), out = slice(to, 0, row, count);
-    const view<const T, 3> repeated{identity.data, {count, d, d}, {0, d, 1}};
-    multiply(ctx_,
-             {view<const T, 3>{weights.up.data, {count, hidden, d}, {0, weights.up.stride[0], 1}},
-              view<const T, 3>{slope.data + row * hidden, {count, hidden, d}, {hidden, 1, 0}}},
-             up);
-    if (!is_pre) copy(ctx_, repeated, j);
-    gemm(ctx_, {weights.down, up}, j, {.beta = is_pre ? 0.0 : 1.0});
-    norm_transposed_product<T>(ctx_, at(is_pre ? second_norm(layer) : first_norm(layer)), j, j);
-    transpose(ctx_, view<const T, 3>(j), out);
-    if (is_pre) {
-      axpby(ctx_, {out, repeated}, out);
-    } else {
-      norm_product<T>(ctx_, at(second_norm(layer)), out, out);
-    }
-  }
-  op.submit();
 }
 
 template class tangent_layers<float>;

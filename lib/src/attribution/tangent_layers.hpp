@@ -31,12 +31,22 @@ struct entering_tangents {
 /// Memory for the tangents of some slots.
 template <class T>
 struct tangent_memory {
-  std::int64_t first = 0;     ///< token of the first row
-  view<T, 4> x, spare;        ///< (batch, rows, slots, d): tangents of the residual stream are in x between layers
-  view<T, 4> attended;        ///< (batch, rows, slots, h d_v)
-  view<T, 4> projected;       ///< (batch, tokens, slots, 2 h d_k + h d_v): zeros before `first`
-  view<T, 4> activated;       ///< (batch, rows, slots, feed_forward); absent if no layer needs it
+  std::int64_t first = 0;  ///< token of the first row
+  view<T, 4> x, spare;     ///< (batch, rows, slots, d): tangents of the residual stream are in x between layers
+  view<T, 4> attended;     ///< (batch, rows, slots, h d_v)
+  view<T, 4> projected;    ///< (batch, tokens, slots, 2 h d_k + h d_v): zeros before `first`
+  view<T, 4> activated;    ///< (batch, rows, slots, feed_forward); absent if no layer needs it
 };
+
+/// Columns [column, column + heads * size) of x (batch, tokens, slots, width) as
+/// (slots, batch, heads, tokens from `token` on, size).
+template <class T>
+view<T, 5> heads_of_tangents(const view<T, 4>& x, std::int64_t token, std::int64_t column, std::int64_t heads,
+                             std::int64_t size) {
+  return {x.data + token * x.stride[1] + column,
+          {x.extent[2], x.extent[0], heads, x.extent[1] - token, size},
+          {x.stride[2], x.stride[0], size, x.stride[1], 1}};
+}
 
 template <class T>
 class tangent_layers {
@@ -75,7 +85,7 @@ class tangent_layers {
   norm_at_tokens<T> second_norm(std::int64_t layer) const;
   void multiply_rows_by_norm(const norm_at_tokens<T>& norm, const tangent_memory<T>& memory, const view<T, 4>& from,
                              const view<T, 4>& to) const;
-  view<T, 2> output_weights(operation& op, std::int64_t layer) const;
+  view<const T, 2> output_weights(operation& op, std::int64_t layer) const;
   view<const T, 4> bias_of(std::int64_t first_query, std::int64_t queries, std::int64_t keys) const;
   void attend_to_entering(operation& op, std::int64_t layer, const entering_tangents<T>& entering,
                           const view<T, 3>& projected, const tangent_memory<T>& memory) const;
