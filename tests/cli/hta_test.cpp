@@ -121,7 +121,7 @@ TEST_F(hta_command, mistakes_are_named) {
   expect_hta_complaint("--ids 2,3 --norm best", 2, "--norm");
   expect_hta_complaint("--ids 2,3 --from 2", 2, "--from");
   expect_hta_complaint("--ids 2,3 --words", 2, "--words needs text");
-  expect_hta_complaint("--ids 2,3 --memory 10KB", 1, "is too small, one tangent per sequence take");
+  expect_hta_complaint("--ids 2,3 --memory 10KB", 1, "is too small for one tangent per sequence; the least is");
 }
 
 }  // namespace

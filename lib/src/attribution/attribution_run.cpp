@@ -169,17 +169,18 @@ std::int64_t attribution_run<T>::bytes_of(std::int64_t slots) {
 
 template <class T>
 std::int64_t attribution_run<T>::slots_at_once(bool whole_tokens) {
-  // More tangents at a time than this make no product faster.
-  constexpr std::int64_t enough_elements = std::int64_t{1} << 26;
+  // More tangents at a time make no product faster; fewer leave more of them in the caches.
+  constexpr std::int64_t enough_slots = 256, enough_elements = std::int64_t{1} << 22;
   const std::int64_t unit = whole_tokens ? per_token_ : 1;
-  const std::int64_t rows = batch_.size() * batch_.tokens() * model_.config().width;
+  const std::int64_t elements = batch_.size() * batch_.tokens() * model_.config().width;  // of a slot
+  const std::int64_t enough = std::max({per_token_, enough_slots, enough_elements / elements});
   const std::int64_t least = bytes_of(unit);
   if (least > options_.memory) {
-    throw invalid_argument(fmt::format("{}: a budget of {} bytes is too small, {} take {}", name, options_.memory,
+    throw invalid_argument(fmt::format("{}: a budget of {} bytes is too small for {}; the least is {}", name,
+                                       options_.memory,
                                        whole_tokens ? "the tangents of one token" : "one tangent per sequence", least));
   }
-  std::int64_t low = 1,
-               high = std::max<std::int64_t>(1, std::min(slots(), std::max(per_token_, enough_elements / rows)) / unit);
+  std::int64_t low = 1, high = std::max<std::int64_t>(1, std::min(slots(), enough) / unit);
   while (low < high) {  // the most that fit
     const std::int64_t middle = (low + high + 1) / 2;
     if (bytes_of(middle * unit) <= options_.memory) {
