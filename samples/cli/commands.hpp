@@ -20,6 +20,7 @@ void add_devices(CLI::App& app);
 void add_effective_attention(CLI::App& app);
 void add_evaluate(CLI::App& app);
 void add_encode(CLI::App& app);
+void add_hta(CLI::App& app);
 void add_models(CLI::App& app);
 void add_rank(CLI::App& app);
 void add_svd(CLI::App& app);

@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
   nullscope::cli::add_effective_attention(app);
   nullscope::cli::add_evaluate(app);
   nullscope::cli::add_encode(app);
+  nullscope::cli::add_hta(app);
   nullscope::cli::add_models(app);
   nullscope::cli::add_rank(app);
   nullscope::cli::add_svd(app);

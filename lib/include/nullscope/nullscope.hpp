@@ -4,7 +4,9 @@
 #include <nullscope/atomic_file.hpp>
 #include <nullscope/attention.hpp>
 #include <nullscope/attention_backward.hpp>
+#include <nullscope/attention_tangent.hpp>
 #include <nullscope/attention_weights.hpp>
+#include <nullscope/attribution_statistics.hpp>
 #include <nullscope/bfloat16.hpp>
 #include <nullscope/context.hpp>
 #include <nullscope/csv.hpp>
@@ -14,6 +16,8 @@
 #include <nullscope/encoded_text.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/gemm.hpp>
+#include <nullscope/hidden_token_attribution.hpp>
+#include <nullscope/jacobian.hpp>
 #include <nullscope/launch.hpp>
 #include <nullscope/layers.hpp>
 #include <nullscope/layout.hpp>
