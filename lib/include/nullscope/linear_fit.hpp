@@ -22,14 +22,14 @@ struct linear_samples {
   std::int64_t size() const { return static_cast<std::int64_t>(targets.size()); }
 };
 
-struct linear_options {
+struct linear_fit_options {
   double ridge = 0, lasso = 0;
   bool intercept = true;        ///< without a penalty
   std::int64_t sweeps = 10000;  ///< lasso: at most so many passes over the features
   double tolerance = 1e-10;     ///< lasso: a sweep that changes nothing by more than this share of the largest ends it
 };
 
-struct linear_model {
+struct linear_surrogate {
   std::vector<double> coefficients;  ///< (features)
   double intercept = 0;
   double mean_squared_error = 0;  ///< of the samples, weighted
@@ -37,10 +37,10 @@ struct linear_model {
 
 /// Throws invalid_argument (no samples or features, sizes that do not agree, negative penalties or weights),
 /// computation_error with the problems whose numbers are not finite.
-std::vector<linear_model> fit_linear(context& ctx, std::span<const linear_samples> problems,
-                                     const linear_options& options = {});
+std::vector<linear_surrogate> fit_linear(context& ctx, std::span<const linear_samples> problems,
+                                     const linear_fit_options& options = {});
 
 /// The model's prediction for each row.
-std::vector<double> predict(const linear_model& model, const linear_samples& samples);
+std::vector<double> predict(const linear_surrogate& model, const linear_samples& samples);
 
 }  // namespace nullscope

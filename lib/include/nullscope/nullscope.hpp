@@ -13,10 +13,13 @@
 #include <nullscope/elementwise.hpp>
 #include <nullscope/encoded_text.hpp>
 #include <nullscope/errors.hpp>
+#include <nullscope/explained_model.hpp>
+#include <nullscope/explanations.hpp>
 #include <nullscope/gemm.hpp>
 #include <nullscope/launch.hpp>
 #include <nullscope/layers.hpp>
 #include <nullscope/layout.hpp>
+#include <nullscope/linear_fit.hpp>
 #include <nullscope/model_folder.hpp>
 #include <nullscope/model_states.hpp>
 #include <nullscope/model_store.hpp>
@@ -24,11 +27,13 @@
 #include <nullscope/operation.hpp>
 #include <nullscope/optimizer.hpp>
 #include <nullscope/qr.hpp>
+#include <nullscope/query_sampling.hpp>
 #include <nullscope/random.hpp>
 #include <nullscope/rank_tolerance.hpp>
 #include <nullscope/rows.hpp>
 #include <nullscope/safetensors.hpp>
 #include <nullscope/simplex.hpp>
+#include <nullscope/slalom.hpp>
 #include <nullscope/svd.hpp>
 #include <nullscope/tensor.hpp>
 #include <nullscope/text_encoder.hpp>

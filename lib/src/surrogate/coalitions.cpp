@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <string>
+#include <unordered_map>
 
 #include "lib/src/surrogate/random_draws.hpp"
 
@@ -17,7 +18,8 @@ class coalition_set {
   explicit coalition_set(std::int64_t players) { result_.players = players; }
 
   void add(const coalition& members, double weight) {
-    const auto [found, is_new] = places_.try_emplace(members, result_.present.size());
+    const auto [found, is_new] =
+        places_.try_emplace(std::string(members.begin(), members.end()), result_.present.size());
     if (is_new) {
       result_.present.push_back(members);
       result_.weight.push_back(weight);
@@ -30,7 +32,7 @@ class coalition_set {
   coalitions& result() { return result_; }
 
  private:
-  std::map<coalition, std::size_t> places_;
+  std::unordered_map<std::string, std::size_t> places_;
   coalitions result_;
 };
 

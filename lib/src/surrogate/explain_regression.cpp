@@ -62,7 +62,7 @@ void explain_by_regression(explain_task& task) {
     samples.targets = class_scores(task.model, logits[i], task.found[i].of_class);
     problems.push_back(std::move(samples));
   }
-  const std::vector<linear_model> models = fit_linear(task.ctx, problems, {.ridge = is_lime ? options.ridge : 0});
+  const std::vector<linear_surrogate> models = fit_linear(task.ctx, problems, {.ridge = is_lime ? options.ridge : 0});
   for (std::size_t i = 0; i < models.size(); ++i) {
     explanation& found = task.found[i];
     share_among_occurrences(task.parameters[i], models[i].coefficients, found.attribution);
@@ -91,7 +91,7 @@ void explain_by_shap(explain_task& task) {
     problems.push_back(shap_equations(chosen[i], scores, task.found[i].base, task.found[i].score));
     with_problem.push_back(i);
   }
-  const std::vector<linear_model> models = fit_linear(task.ctx, problems, {.intercept = false});
+  const std::vector<linear_surrogate> models = fit_linear(task.ctx, problems, {.intercept = false});
   for (explanation& found : task.found) found.fit_error = 0;
   std::vector<std::vector<double>> values(chosen.size());
   for (std::size_t k = 0; k < models.size(); ++k) {

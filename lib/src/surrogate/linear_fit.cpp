@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t widest_step = 32;  // rows of matrices are a multiple
 
-void check(std::span<const linear_samples> problems, const linear_options& options) {
+void check(std::span<const linear_samples> problems, const linear_fit_options& options) {
   if (!(options.ridge >= 0) || !(options.lasso >= 0)) {
     throw invalid_argument(
         fmt::format("fit_linear: ridge {}, lasso {}; both must not be negative", options.ridge, options.lasso));
@@ -53,8 +53,8 @@ struct places {
 };
 
 template <class T>
-std::vector<linear_model> fit_all(context& ctx, std::span<const linear_samples> problems,
-                                  const linear_options& options) {
+std::vector<linear_surrogate> fit_all(context& ctx, std::span<const linear_samples> problems,
+                                      const linear_fit_options& options) {
   std::vector<T> numbers;
   std::vector<places> at;
   std::int64_t memory_count = 0, result_count = 0, longest = 1;
@@ -106,10 +106,10 @@ std::vector<linear_model> fit_all(context& ctx, std::span<const linear_samples> 
   });
   op.submit_and_wait();
   const std::vector<T> found = results.to_host();
-  std::vector<linear_model> models;
+  std::vector<linear_surrogate> models;
   for (std::size_t i = 0; i < problems.size(); ++i) {
     const linear_samples& p = problems[i];
-    linear_model model;
+    linear_surrogate model;
     const T* const w = found.data() + at[i].results;
     model.coefficients.assign(w, w + p.features);
     if (options.intercept) model.intercept = static_cast<double>(w[p.features]);
@@ -127,14 +127,14 @@ std::vector<linear_model> fit_all(context& ctx, std::span<const linear_samples> 
 
 }  // namespace
 
-std::vector<linear_model> fit_linear(context& ctx, std::span<const linear_samples> problems,
-                                     const linear_options& options) {
+std::vector<linear_surrogate> fit_linear(context& ctx, std::span<const linear_samples> problems,
+                                         const linear_fit_options& options) {
   check(problems, options);
   if (problems.empty()) return {};
   return ctx.device().fp64 ? fit_all<double>(ctx, problems, options) : fit_all<float>(ctx, problems, options);
 }
 
-std::vector<double> predict(const linear_model& model, const linear_samples& samples) {
+std::vector<double> predict(const linear_surrogate& model, const linear_samples& samples) {
   if (static_cast<std::int64_t>(model.coefficients.size()) != samples.features) {
     throw invalid_argument(fmt::format("predict: the model has {} features, the samples have {}",
                                        model.coefficients.size(), samples.features));

@@ -7,6 +7,8 @@
 #include <nullscope/operation.hpp>
 #include <nullscope/slalom.hpp>
 #include <nullscope/tensor.hpp>
+#include <string>
+#include <unordered_set>
 
 #include "kernels/surrogate/slalom_errors.hpp"
 #include "kernels/surrogate/slalom_sgd.hpp"
@@ -75,6 +77,18 @@ bool is_dense(const slalom_queries& q) {
 
 std::int64_t entry_count(const slalom_queries& q) {
   return is_dense(q) ? q.size() * leading_dimension(q) : static_cast<std::int64_t>(q.token.size());
+}
+
+/// Queries that hold the same tokens, in whatever order, are one equation.
+std::int64_t different_queries(const slalom_queries& q) {
+  std::unordered_set<std::string> known;
+  for (std::size_t i = 0; i + 1 < q.begin.size(); ++i) {
+    const auto first = static_cast<std::size_t>(q.begin[i]), count = static_cast<std::size_t>(q.begin[i + 1]) - first;
+    std::string key(reinterpret_cast<const char*>(q.token.data() + first), count * sizeof(q.token[0]));
+    key.append(reinterpret_cast<const char*>(q.count.data() + first), count * sizeof(q.count[0]));
+    known.insert(std::move(key));
+  }
+  return static_cast<std::int64_t>(known.size());
 }
 
 /// Numbers of temporary memory that a fit needs.
@@ -291,7 +305,7 @@ class fit_batch {
       model.converged = figures[kernels::converged] != 0;
       for (double& s : model.importance) s += options_.sum / static_cast<double>(q.tokens);
       const std::int64_t free_classes = std::max<std::int64_t>(1, q.classes - 1);
-      model.has_enough_queries = free_classes * q.size() >= (1 + free_classes) * q.tokens - 1;
+      model.has_enough_queries = free_classes * different_queries(q) >= (1 + free_classes) * q.tokens - 1;
       if (!options_.errors) {
         model.importance_error.clear(), model.value_error.clear(), model.covariance.clear();
       }
