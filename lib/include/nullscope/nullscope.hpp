@@ -15,6 +15,7 @@
 #include <nullscope/errors.hpp>
 #include <nullscope/explained_model.hpp>
 #include <nullscope/explanations.hpp>
+#include <nullscope/faithfulness.hpp>
 #include <nullscope/gemm.hpp>
 #include <nullscope/launch.hpp>
 #include <nullscope/layers.hpp>
@@ -35,6 +36,7 @@
 #include <nullscope/simplex.hpp>
 #include <nullscope/slalom.hpp>
 #include <nullscope/svd.hpp>
+#include <nullscope/synthetic_experiments.hpp>
 #include <nullscope/tensor.hpp>
 #include <nullscope/text_classifier.hpp>
 #include <nullscope/text_encoder.hpp>
