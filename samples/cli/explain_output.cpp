@@ -48,8 +48,9 @@ nlohmann::ordered_json token_json(const explained_result& result, std::size_t pl
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  quoted += '"';
+  return quoted;
 }
 
 std::string csv_number(double x) { return std::isfinite(x) ? fmt::format("{:.9g}", x) : ""; }
@@ -119,7 +120,7 @@ void write_tables(const std::filesystem::path& folder, std::span<const explained
                            range_of(result, i).end);
       for (const std::vector<double>* column : {&s.value, &s.value_error, &s.importance, &s.importance_error,
                                                 &s.linearised, &s.linearised_error, &result.found.attribution}) {
-        table += "," + csv_number(error_at(*column, i));
+        table += fmt::format(",{}", csv_number(error_at(*column, i)));
       }
       table += "\n";
     }

@@ -9,6 +9,7 @@
 #include <nullscope/csv.hpp>
 #include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
+#include <nullscope/model_store.hpp>
 #include <nullscope/training_data.hpp>
 
 #include "chart.hpp"

@@ -15,9 +15,9 @@ namespace nullscope {
 
 struct linear_samples {
   std::int64_t features = 0;
-  std::vector<double> rows;     ///< (samples, features)
-  std::vector<double> targets;  ///< (samples)
-  std::vector<double> weights;  ///< (samples); empty: all 1
+  std::vector<double> rows = {};     ///< (samples, features)
+  std::vector<double> targets = {};  ///< (samples)
+  std::vector<double> weights = {};  ///< (samples); empty: all 1
 
   std::int64_t size() const { return static_cast<std::int64_t>(targets.size()); }
 };
@@ -38,7 +38,7 @@ struct linear_surrogate {
 /// Throws invalid_argument (no samples or features, sizes that do not agree, negative penalties or weights),
 /// computation_error with the problems whose numbers are not finite.
 std::vector<linear_surrogate> fit_linear(context& ctx, std::span<const linear_samples> problems,
-                                     const linear_fit_options& options = {});
+                                         const linear_fit_options& options = {});
 
 /// The model's prediction for each row.
 std::vector<double> predict(const linear_surrogate& model, const linear_samples& samples);

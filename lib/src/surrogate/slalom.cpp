@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -7,100 +6,19 @@
 #include <nullscope/operation.hpp>
 #include <nullscope/slalom.hpp>
 #include <nullscope/tensor.hpp>
-#include <string>
-#include <unordered_set>
 
 #include "kernels/surrogate/slalom_errors.hpp"
 #include "kernels/surrogate/slalom_sgd.hpp"
 #include "lib/src/core/ranges.hpp"
 #include "lib/src/core/team.hpp"
+#include "lib/src/surrogate/slalom_layout.hpp"
 
 namespace nullscope {
 namespace {
 
-constexpr std::int64_t widest_step = 32;                     // of any layout and type: rows of matrices are a multiple
+using detail::entry_count, detail::is_dense, detail::leading_dimension, detail::memory_of;
+
 constexpr std::int64_t batch_bytes = std::int64_t{1} << 29;  // of temporary memory for the fits that run together
-
-[[noreturn]] void refuse(std::size_t problem, const std::string& why) {
-  throw invalid_argument(fmt::format("fit_slalom: problem {} {}", problem, why));
-}
-
-void check_queries(std::size_t number, const slalom_queries& q) {
-  const auto queries = static_cast<std::size_t>(q.size());
-  if (q.tokens < 1 || q.classes < 1 || queries == 0) {
-    refuse(number, fmt::format("has {} tokens, {} classes and {} queries", q.tokens, q.classes, queries));
-  }
-  if (q.begin.size() != queries + 1 || q.begin.front() != 0 ||
-      q.begin.back() != static_cast<std::int64_t>(q.token.size()) || q.count.size() != q.token.size()) {
-    refuse(number, fmt::format("has {} bounds for {} queries, and {} tokens with {} counts", q.begin.size(), queries,
-                               q.token.size(), q.count.size()));
-  }
-  if (q.targets.size() != queries * static_cast<std::size_t>(q.classes)) {
-    refuse(number, fmt::format("has {} targets for {} queries of {} classes", q.targets.size(), queries, q.classes));
-  }
-  for (std::size_t i = 0; i < queries; ++i) {
-    const std::int64_t first = q.begin[i], last = q.begin[i + 1];
-    if (first >= last) refuse(number, fmt::format("has no tokens in query {}", i));
-    if (!(q.weight[i] > 0)) refuse(number, fmt::format("has weight {} for query {}", q.weight[i], i));
-    for (auto e = static_cast<std::size_t>(first); e < static_cast<std::size_t>(last); ++e) {
-      if (q.token[e] < 0 || q.token[e] >= q.tokens || !(q.count[e] > 0)) {
-        refuse(number, fmt::format("has token {} {} times in query {}; there are {} tokens", q.token[e], q.count[e], i,
-                                   q.tokens));
-      }
-      if (static_cast<std::int64_t>(e) > first && q.token[e] <= q.token[e - 1]) {
-        refuse(number, fmt::format("has tokens in query {} that do not ascend", i));
-      }
-    }
-  }
-}
-
-void check_targets(std::span<const slalom_queries> problems) {
-  std::vector<std::int64_t> failed;
-  for (std::size_t i = 0; i < problems.size(); ++i) {
-    if (!std::ranges::all_of(problems[i].targets, [](double y) { return std::isfinite(y); })) {
-      failed.push_back(static_cast<std::int64_t>(i));
-    }
-  }
-  if (failed.empty()) return;
-  throw computation_error(fmt::format("fit_slalom: scores of problems {} are not finite", fmt::join(failed, ", ")),
-                          failed);
-}
-
-std::int64_t leading_dimension(const slalom_queries& q) {
-  return detail::ceil_div(q.tokens, widest_step) * widest_step;
-}
-
-/// Queries that hold most of the tokens (deletions) are kept as full rows, whose products are those of matrices.
-bool is_dense(const slalom_queries& q) {
-  return static_cast<std::int64_t>(q.token.size()) * 3 > q.size() * q.tokens && q.tokens > 8;
-}
-
-std::int64_t entry_count(const slalom_queries& q) {
-  return is_dense(q) ? q.size() * leading_dimension(q) : static_cast<std::int64_t>(q.token.size());
-}
-
-/// Queries that hold the same tokens, in whatever order, are one equation.
-std::int64_t different_queries(const slalom_queries& q) {
-  std::unordered_set<std::string> known;
-  for (std::size_t i = 0; i + 1 < q.begin.size(); ++i) {
-    const auto first = static_cast<std::size_t>(q.begin[i]), count = static_cast<std::size_t>(q.begin[i + 1]) - first;
-    std::string key(reinterpret_cast<const char*>(q.token.data() + first), count * sizeof(q.token[0]));
-    key.append(reinterpret_cast<const char*>(q.count.data() + first), count * sizeof(q.count[0]));
-    known.insert(std::move(key));
-  }
-  return static_cast<std::int64_t>(known.size());
-}
-
-/// Numbers of temporary memory that a fit needs.
-std::int64_t memory_of(const slalom_queries& q, const slalom_options& options) {
-  const std::int64_t ld = leading_dimension(q), matrix = q.tokens * ld;
-  std::int64_t count = entry_count(q) + std::max(entry_count(q), (1 + q.classes) * ld) + q.classes * q.size() +
-                       3 * matrix + kernels::slalom_vectors * ld;
-  if (options.errors) {
-    count += (2 + 2 * q.classes) * matrix + 3 * kernels::slalom_block * ld + (1 + 2 * q.classes) * ld;
-  }
-  return count;
-}
 
 /// Memory that is handed out piece by piece.
 template <class T>
@@ -126,7 +44,7 @@ class fit_batch {
     std::int64_t results = 0, memory = 0;
     for (const slalom_queries& q : problems) {
       results += result_count(q);
-      memory += memory_of(q, options);
+      memory += memory_of(q, options.errors);
       longest_ = std::max(longest_, q.tokens);
       classes_ = std::max(classes_, q.classes);
     }
@@ -305,7 +223,7 @@ class fit_batch {
       model.converged = figures[kernels::converged] != 0;
       for (double& s : model.importance) s += options_.sum / static_cast<double>(q.tokens);
       const std::int64_t free_classes = std::max<std::int64_t>(1, q.classes - 1);
-      model.has_enough_queries = free_classes * different_queries(q) >= (1 + free_classes) * q.tokens - 1;
+      model.has_enough_queries = free_classes * detail::different_queries(q) >= (1 + free_classes) * q.tokens - 1;
       if (!options_.errors) {
         model.importance_error.clear(), model.value_error.clear(), model.covariance.clear();
       }
@@ -340,7 +258,7 @@ std::vector<slalom_model> fit_all(context& ctx, std::span<const slalom_queries> 
     std::size_t last = first;
     std::int64_t bytes = 0;
     while (last < problems.size() && (last == first || bytes < batch_bytes)) {
-      bytes += memory_of(problems[last++], options) * static_cast<std::int64_t>(sizeof(T));
+      bytes += memory_of(problems[last++], options.errors) * static_cast<std::int64_t>(sizeof(T));
     }
     for (slalom_model& model : fit_batch<T>(ctx, problems.subspan(first, last - first), options).fit()) {
       models.push_back(std::move(model));
@@ -354,8 +272,8 @@ std::vector<slalom_model> fit_all(context& ctx, std::span<const slalom_queries> 
 
 std::vector<slalom_model> fit_slalom(context& ctx, std::span<const slalom_queries> problems,
                                      const slalom_options& options) {
-  for (std::size_t i = 0; i < problems.size(); ++i) check_queries(i, problems[i]);
-  check_targets(problems);
+  for (std::size_t i = 0; i < problems.size(); ++i) detail::check_queries(i, problems[i]);
+  detail::check_targets(problems);
   if (options.batch < 1 || options.epochs < 0 || options.iterations < 0 || !(options.learning_rate > 0)) {
     throw invalid_argument(fmt::format("fit_slalom: batch {}, epochs {}, iterations {}, learning rate {}",
                                        options.batch, options.epochs, options.iterations, options.learning_rate));
