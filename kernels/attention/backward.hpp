@@ -8,6 +8,8 @@
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
 
+#include "kernels/attention/bias.hpp"
+#include "kernels/attention/bias_gradient.hpp"
 #include "kernels/attention/shape.hpp"
 #include "kernels/blas/tile.hpp"
 #include "kernels/core/work_group.hpp"
@@ -16,9 +18,10 @@ namespace nullscope::kernels {
 
 /// For one batch entry and head, with d_out (queries, dv) and products = row sums of d_out * out:
 ///
-///   weights   = exp(scale q k^T - log_sum_exp)            (queries, keys)
+///   weights   = exp(scale q k^T + bias - log_sum_exp)     (queries, keys)
 ///   d_scores  = weights * (d_out v^T - products)          (queries, keys)
 ///   d_v += weights^T d_out,  d_k += d_scores^T q,  d_q += d_scores k      (d_q and d_k still lack the factor scale)
+///   d_bias += d_scores, summed over the pairs that share a number of the bias
 ///
 /// Queries and keys are cut into `chunks` chunks each. Group (matrix, i) works on chunk i of the keys and chunk
 /// (i + phase) % chunks of the queries. So in one launch no two groups share a row of any gradient, and in the launches
@@ -43,6 +46,8 @@ struct attention_backward {
   T *d_q, *d_k, *d_v;                  // (matrices, padded queries or keys, padded dk or dv)
   view<const T, 3> log_sum_exp;        // (batch, heads, queries)
   const T* products;                   // (matrices, queries)
+  score_bias<T> bias;
+  bias_gradient<T> d_bias;
   attention_visibility visibility;
   std::int64_t keys, dk, dv;
   T scale;
@@ -80,7 +85,7 @@ struct attention_backward {
         const std::int64_t visible = visibility.keys_of(batch, row0 + rows - 1, keys) - key0;  // at least one
         one_block(item,
                   {matrix, key0, row0, static_cast<int>(std::min<std::int64_t>(Shape::key_block, visible)),
-                   static_cast<int>(rows)},
+                   static_cast<int>(rows), chunk},
                   weights, d_scores);
       }
     }
@@ -100,6 +105,7 @@ struct attention_backward {
   struct block {
     std::int64_t matrix, key0, row0;
     int count, rows;  // keys that some query sees, queries
+    std::int64_t chunk;
   };
 
   static void clear_rows(const sycl::nd_item<1>& item, T* gradient, const range& rows, std::int64_t stride) {
@@ -118,6 +124,9 @@ struct attention_backward {
       }
     }
     barrier<one_work_item>(item);
+    if (d_bias.is_wanted()) {
+      d_bias.template add<Shape>(id, {b.matrix, b.chunk, b.row0, b.key0, b.rows, b.count}, d_scores);
+    }
     const std::int64_t queries = log_sum_exp.extent[2];
     // d_q (rows, dk) += d_scores (rows, keys) k (keys, dk)
     for (std::int64_t c = 0; c < dk; c += Shape::columns) {
@@ -174,6 +183,14 @@ struct attention_backward {
     const std::int64_t batch = b.matrix / heads, head = b.matrix % heads;
     const std::int64_t q_panel = (b.matrix * padded_rows(queries) + b.row0 + row) / Shape::rows;
     const std::int64_t k_panel = (b.matrix * padded_columns(keys) + b.key0 + column) / Shape::columns;
+    if (bias.is_present()) {
+      for (int i = 0; i < Shape::rows; ++i) {
+        for (int p = 0; p < Shape::packs; ++p) {
+          const std::int64_t key = b.key0 + column + p * Shape::pack_distance + lane * Shape::width;
+          weight[i][p] = bias.template of_keys<Shape::width>(batch, head, b.row0 + row + i, key);
+        }
+      }
+    }
     multiply_tile<1, Shape::rows, Shape::columns, Shape::pack_distance>(
         q_columns + q_panel * dk * Shape::rows, k_columns + k_panel * dk * Shape::columns + lane * Shape::width,
         static_cast<int>(dk), weight);

@@ -8,14 +8,15 @@
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
 
+#include "kernels/attention/bias.hpp"
 #include "kernels/attention/shape.hpp"
 #include "kernels/blas/row.hpp"
 
 namespace nullscope::kernels {
 
-/// x (batch, heads, rows, columns) = exp(x - log_sum_exp of the row) where the query of the row sees the key of the
-/// column, 0 elsewhere. The tile's first row is query `first_query`, its first column key `first_key`. One team
-/// per row, `rows_per_group` rows one after the other.
+/// x (batch, heads, rows, columns) = exp(x + bias - log_sum_exp of the row) where the query of the row sees the key of
+/// the column, 0 elsewhere. The tile's first row is query `first_query`, its first column key `first_key`. One team per
+/// row, `rows_per_group` rows one after the other.
 template <class T, int W, int Items>
 struct attention_exponentials {
   static constexpr const char* source = __FILE__;
@@ -25,6 +26,7 @@ struct attention_exponentials {
 
   view<T, 4> x;
   view<const T, 3> log_sum_exp;  // (batch, heads, queries): of all queries
+  score_bias<T> bias;            // of all queries and keys
   attention_visibility visibility;
   std::int64_t keys;  // of the whole matrix
   std::int64_t first_query, first_key;
@@ -48,9 +50,16 @@ struct attention_exponentials {
     const std::int64_t visible = sees_nothing ? 0 : visibility.keys_of(batch, query, keys) - first_key;
     const std::int64_t seen = std::clamp<std::int64_t>(visible, 0, x.extent[3]);
     const row<T, W> to{&x(batch, head, r, 0), x.stride[3]};
-    walk<W, 4>(members, seen, [&](int, std::int64_t c, auto lanes) {
-      to.store(c, attention_weight(to.load(c, lanes) - numbers(offset)), lanes);
-    });
+    if (bias.is_present()) {
+      walk<W, 4>(members, seen, [&](int, std::int64_t c, auto lanes) {
+        const numbers added = bias.template of_keys<W>(batch, head, query, first_key + c);
+        to.store(c, attention_weight(to.load(c, lanes) + added - numbers(offset)), lanes);
+      });
+    } else {
+      walk<W, 4>(members, seen, [&](int, std::int64_t c, auto lanes) {
+        to.store(c, attention_weight(to.load(c, lanes) - numbers(offset)), lanes);
+      });
+    }
     const row<T, W> rest = to.from(seen);
     walk<W, 4>(members, x.extent[3] - seen,
                [&](int, std::int64_t c, auto lanes) { rest.store(c, numbers(T(0)), lanes); });

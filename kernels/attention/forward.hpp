@@ -8,6 +8,7 @@
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
 
+#include "kernels/attention/bias.hpp"
 #include "kernels/attention/exp2.hpp"
 #include "kernels/attention/local.hpp"
 #include "kernels/attention/shape.hpp"
@@ -15,8 +16,8 @@
 
 namespace nullscope::kernels {
 
-/// For one batch entry and head:  scores = scale q k^T (queries, keys), weights = softmax of the visible scores of a
-/// row, out = weights v (queries, dv), log_sum_exp (queries).
+/// For one batch entry and head:  scores = scale q k^T + bias (queries, keys), weights = softmax of the visible scores
+/// of a row, out = weights v (queries, dv), log_sum_exp (queries).
 ///
 /// A work-group takes `panels` panels of Shape::rows queries, and walks along the keys in blocks. For each block and
 /// panel: scores into local memory, exponentials in place, and out += exponentials v. The keys come as columns and the
@@ -38,6 +39,7 @@ struct attention_forward {
   const T* value_panels;                   // (batch * heads, panels of dv, keys, columns)
   view<T, 4> out;                          // (batch, heads, queries, dv)
   view<T, 3> log_sum_exp, sum_of_squares;  // (batch, heads, queries); null: not wanted
+  score_bias<T> bias;
   attention_visibility visibility;
   std::int64_t keys;
   score_scale<T> scale;
@@ -71,14 +73,14 @@ struct attention_forward {
         const std::int64_t first = panel * Shape::rows;
         const int count = seen_by(block, first + Shape::rows - 1);
         T* scores = memory.scores + worker * Shape::rows * Shape::score_stride;
-        multiply_keys(memory.query_panel(panel), block, count, scores, lane);
+        multiply_keys(memory, panel, block, count, scores, lane);
         barrier<false>(item);
         bool is_calm = false;
         if (key0 > 0) {
           // All work-items take the same branch: there are barriers in it.
           is_calm = memory.all_agree(item, exponentiate(memory, first, scores, block, turn, lane));
           if (!is_calm) {
-            multiply_keys(memory.query_panel(panel), block, count, scores, lane);
+            multiply_keys(memory, panel, block, count, scores, lane);
             barrier<false>(item);
           }
         }
@@ -127,8 +129,9 @@ struct attention_forward {
     }
   }
 
-  /// scores (rows, count) = queries (rows, dk) keys (dk, count)
-  void multiply_keys(const T* queries, const key_range& block, int count, T* scores, int lane) const {
+  /// scores (rows, count) = bias / scale + queries (rows, dk) keys (dk, count)
+  void multiply_keys(const attention_local<T, Shape>& memory, std::int64_t panel, const key_range& block, int count,
+                     T* scores, int lane) const {
     const std::int64_t dk = q.extent[3];
     const std::int64_t panels_of_keys = (keys + Shape::columns - 1) / Shape::columns;
     const T* key_panel =
@@ -136,9 +139,20 @@ struct attention_forward {
     for (int column = 0; column < count; column += Shape::columns, key_panel += dk * Shape::columns) {
       tile sum;
       clear_tile(sum);
-      multiply_tile<1, Shape::rows, Shape::columns, Shape::pack_distance>(queries, key_panel + lane,
+      if (bias.is_present()) start_from_bias(block, panel * Shape::rows, column + lane, sum);
+      multiply_tile<1, Shape::rows, Shape::columns, Shape::pack_distance>(memory.query_panel(panel), key_panel + lane,
                                                                           static_cast<int>(dk), sum);
       store_tile<Shape::pack_distance>(scores + column + lane, Shape::score_stride, sum);
+    }
+  }
+
+  void start_from_bias(const key_range& block, std::int64_t first, int column, tile& scores) const {
+    const std::int64_t head = block.matrix % q.extent[1];
+    for (int i = 0; i < Shape::rows; ++i) {
+      for (int p = 0; p < Shape::packs; ++p) {
+        const std::int64_t key = block.key0 + column + p * Shape::pack_distance;
+        scores[i][p] = pack<T, 1>(bias.at(block.batch, head, block.row0 + first + i, key));
+      }
     }
   }
 

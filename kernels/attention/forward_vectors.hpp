@@ -8,6 +8,7 @@
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
 
+#include "kernels/attention/bias.hpp"
 #include "kernels/attention/exp2.hpp"
 #include "kernels/attention/panel.hpp"
 #include "kernels/attention/shape.hpp"
@@ -17,8 +18,8 @@
 
 namespace nullscope::kernels {
 
-/// For one batch entry and head:  scores = scale q k^T (queries, keys), weights = softmax of the visible scores of a
-/// row, out = weights v (queries, dv), log_sum_exp (queries).
+/// For one batch entry and head:  scores = scale q k^T + bias (queries, keys), weights = softmax of the visible scores
+/// of a row, out = weights v (queries, dv), log_sum_exp (queries).
 ///
 /// A work-group is one work-item. It takes `panels` panels of `width` queries, which it transposes, and walks along the
 /// keys in blocks. For each block and panel: scores^T = k q^T in tiles, whose exponentials go to local memory, and
@@ -44,6 +45,7 @@ struct attention_forward_vectors {
   view<const T, 4> k, v;                   // (batch, heads, keys, dk), (batch, heads, keys, dv); last stride 1
   view<T, 4> out;                          // (batch, heads, queries, dv)
   view<T, 3> log_sum_exp, sum_of_squares;  // (batch, heads, queries); null: not wanted
+  score_bias<T> bias;
   attention_visibility visibility;
   score_scale<T> scale;
   std::int64_t panels, query_blocks;
@@ -129,7 +131,18 @@ struct attention_forward_vectors {
     const T* of_key[rows];
     for (int i = 0; i < rows; ++i) of_key[i] = block.keys + std::min(key + i, block.count - 1) * k.stride[2];
     clear_tile(scores);
+    if (bias.is_present()) start_from_bias<Packs>(mine, block, key, scores);
     multiply_tile_rows<width, W>(of_key, mine.queries, static_cast<int>(q.extent[3]), scores);
+  }
+
+  template <int Packs>
+  void start_from_bias(const panel& mine, const key_block& block, int key, tile<Packs>& scores) const {
+    for (int i = 0; i < rows; ++i) {
+      const std::int64_t column = block.first + std::min(key + i, block.count - 1);
+      for (int p = 0; p < Packs; ++p) {
+        scores[i][p] = bias.template of_queries<W>(mine.batch, mine.head, mine.row + p * W, column);
+      }
+    }
   }
 
   /// The offsets become the maxima of the first scores.

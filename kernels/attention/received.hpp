@@ -8,12 +8,13 @@
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
 
+#include "kernels/attention/bias.hpp"
 #include "kernels/attention/shape.hpp"
 #include "kernels/blas/tile.hpp"
 
 namespace nullscope::kernels {
 
-/// received (batch, heads, keys) = sum over queries of exp(scale q k^T - log_sum_exp).
+/// received (batch, heads, keys) = sum over queries of exp(scale q k^T + bias - log_sum_exp).
 ///
 /// A worker takes a panel of keys, one key per lane, and walks along the queries that see them, a tile of scores at a
 /// time. Keys and queries come as columns, in panels of Shape::columns and of Shape::rows (to_panels). Sums over
@@ -31,6 +32,7 @@ struct attention_received {
   const T* key_panels;           // (batch * heads, panels of keys, dk, columns)
   view<const T, 3> log_sum_exp;  // (batch, heads, queries)
   view<T, 3> received;
+  score_bias<T> bias;
   attention_visibility visibility;
   std::int64_t dk;
   T scale;
@@ -77,6 +79,13 @@ struct attention_received {
     for (int i = 0; i < Shape::rows; ++i) {
 #pragma unroll
       for (int p = 0; p < Shape::packs; ++p) score[i][p] = lanes(T(0));
+    }
+    if (bias.is_present()) {
+      for (int i = 0; i < Shape::rows; ++i) {
+        for (int p = 0; p < Shape::packs; ++p) {
+          score[i][p] = bias.template of_keys<Shape::width>(batch, head, row0 + i, key + p * Shape::pack_distance);
+        }
+      }
     }
     multiply_tile<1, Shape::rows, Shape::columns, Shape::pack_distance>(queries, key_panel, static_cast<int>(dk),
                                                                         score);

@@ -11,7 +11,7 @@ class effective_attention_test : public device_test {};
 
 template <class T>
 effective_attention_tensors<T> compute(context& ctx, const head_data<T>& data, const head_shape& s) {
-  effective_attention_tensor_options options;
+  effective_attention_tensor_options<T> options;
   options.causal = s.causal;
   const tensor<T> q(ctx, {s.heads, s.queries, s.dk}, data.q), k(ctx, {s.heads, s.keys, s.dk}, data.k),
       v(ctx, {s.heads, s.keys, s.dv}, data.v);

@@ -16,7 +16,7 @@ const std::set<std::int64_t> up_to_queries{0, 1, queries - 1}, up_to_keys{0, 1, 
 
 const operand q = in("q", {batch, heads, queries, dk}), k = in("k", {batch, heads, keys, dk}),
               v = in("v", {batch, heads, keys, dv}), log_sum_exp = in("log_sum_exp", {batch, heads, queries}),
-              lengths = in("lengths", {batch});
+              lengths = in("lengths", {batch}), bias = in("bias", {batch, heads, queries, keys});
 
 /// T is the type of q, k and v.
 template <class T>
@@ -24,25 +24,26 @@ function_table attention_rows(const std::string& type) {
   using Sum = attention_number<T>;
   return {
       {"attention_" + type,
-       {q, k, v, lengths, out("out", {batch, heads, queries, dv}), out("log_sum_exp", {batch, heads, queries}),
+       {q, k, v, bias, lengths, out("out", {batch, heads, queries, dv}), out("log_sum_exp", {batch, heads, queries}),
         out("sum_of_squares", {batch, heads, queries})},
        [](context& ctx, const arguments& x) {
-         attention(ctx, attention_operands<T>{x["q"], x["k"], x["v"]},
+         attention(ctx, attention_operands<T>{x["q"], x["k"], x["v"], x["bias"]},
                    attention_results<Sum>{x["out"], x["log_sum_exp"], x["sum_of_squares"]}, {.lengths = x["lengths"]});
        }},
       {"attention_backward_" + type,
-       {q, k, v, in("out", {batch, heads, queries, dv}), log_sum_exp, in("d_out", {batch, heads, queries, dv}), lengths,
-        out("d_q", q.shape), out("d_k", k.shape), out("d_v", v.shape)},
+       {q, k, v, in("out", {batch, heads, queries, dv}), log_sum_exp, in("d_out", {batch, heads, queries, dv}), bias,
+        lengths, out("d_q", q.shape), out("d_k", k.shape), out("d_v", v.shape), out("d_bias", bias.shape)},
        [](context& ctx, const arguments& x) {
          attention_backward(
-             ctx, attention_backward_operands<T>{x["q"], x["k"], x["v"], x["out"], x["log_sum_exp"], x["d_out"]},
-             attention_gradients<Sum>{x["d_q"], x["d_k"], x["d_v"]}, {.lengths = x["lengths"]});
+             ctx,
+             attention_backward_operands<T>{x["q"], x["k"], x["v"], x["out"], x["log_sum_exp"], x["d_out"], x["bias"]},
+             attention_gradients<Sum>{x["d_q"], x["d_k"], x["d_v"], x["d_bias"]}, {.lengths = x["lengths"]});
        }},
       {"attention_received_" + type,
-       {q, k, log_sum_exp, lengths, out("received", {batch, heads, keys})},
+       {q, k, log_sum_exp, bias, lengths, out("received", {batch, heads, keys})},
        [](context& ctx, const arguments& x) {
-         attention_received(ctx, attention_scores<T>{x["q"], x["k"], x["log_sum_exp"]}, x["received"].as<Sum, 3>(),
-                            {.lengths = x["lengths"]});
+         attention_received(ctx, attention_scores<T>{x["q"], x["k"], x["log_sum_exp"], x["bias"]},
+                            x["received"].as<Sum, 3>(), {.lengths = x["lengths"]});
        }},
   };
 }
@@ -51,10 +52,10 @@ template <class T>
 function_row part_row(const std::string& name, attention_matrix matrix) {
   return {name,
           {in("q", {heads, queries, dk}), in("k", {heads, keys, dk}), in("log_sum_exp", {heads, queries}),
-           in("p", {heads, queries, 4}), in("u", {heads, keys, 4}),
+           in("p", {heads, queries, 4}), in("u", {heads, keys, 4}), in("bias", {heads, queries, keys}),
            out("out", {heads, queries, keys}).also(1, up_to_queries).also(2, up_to_keys)},
           [matrix](context& ctx, const arguments& x) {
-            attention_part(ctx, attention_factors<T>{x["q"], x["k"], x["log_sum_exp"], x["p"], x["u"]},
+            attention_part(ctx, attention_factors<T>{x["q"], x["k"], x["log_sum_exp"], x["p"], x["u"], x["bias"]},
                            x["out"].as<T, 3>(), {.matrix = matrix});
           }};
 }
@@ -63,20 +64,21 @@ template <class T>
 function_table float_and_double_rows(const std::string& type) {
   return {
       {"attention_weights_" + type,
-       {q, in("k", k.shape).also(2, {keys + 1}), log_sum_exp, lengths,
+       {q, k, log_sum_exp, bias, lengths,
         out("out", {batch, heads, queries, keys}).also(2, up_to_queries).also(3, up_to_keys)},
        [](context& ctx, const arguments& x) {
-         attention_weights(ctx, attention_scores<T>{x["q"], x["k"], x["log_sum_exp"]}, x["out"].as<T, 4>(),
+         attention_weights(ctx, attention_scores<T>{x["q"], x["k"], x["log_sum_exp"], x["bias"]}, x["out"].as<T, 4>(),
                            {.attention = {.lengths = x["lengths"]}});
        }},
       {"effective_attention_" + type,
        {in("q", {heads, queries, dk}), in("k", {heads, keys, dk}), in("v", {heads, keys, dv}),
-        in("h", {heads, dv, d}).also(2, {d - 1, d + 1}), out("p", {heads, queries, c}), out("u", {heads, keys, c}),
-        out("s", {heads, c}), out("rank", {heads}), out("status", {heads}), out("log_sum_exp", {heads, queries}),
-        out("summary", {heads}), out("received_raw", {heads, keys}), out("received_effective", {heads, keys})},
+        in("h", {heads, dv, d}).also(2, {d - 1, d + 1}), in("bias", {heads, queries, keys}),
+        out("p", {heads, queries, c}), out("u", {heads, keys, c}), out("s", {heads, c}), out("rank", {heads}),
+        out("status", {heads}), out("log_sum_exp", {heads, queries}), out("summary", {heads}),
+        out("received_raw", {heads, keys}), out("received_effective", {heads, keys})},
        [](context& ctx, const arguments& x) {
          effective_attention(
-             ctx, attention_heads<T>{x["q"], x["k"], x["v"], x["h"]},
+             ctx, attention_heads<T>{x["q"], x["k"], x["v"], x["h"], x["bias"]},
              effective_attention_results<T>{x["p"], x["u"], x["s"], x["rank"], x["status"], x["log_sum_exp"],
                                             x["summary"], x["received_raw"], x["received_effective"]});
        }},
@@ -96,7 +98,7 @@ function_table float_and_double_rows(const std::string& type) {
         in("lengths", {batch}).also(0, {0})},
        [](context& ctx, const arguments& x) {
          const std::vector<std::int64_t> tokens(static_cast<std::size_t>(x["lengths"].extent[0]), 2);
-         effective_attention_tensor_options options;
+         effective_attention_tensor_options<T> options;
          options.lengths = tokens;
          effective_attention(ctx, x["q"].make_tensor<T>(ctx), x["k"].make_tensor<T>(ctx), x["v"].make_tensor<T>(ctx),
                              x["h"].make_tensor<T>(ctx), options);

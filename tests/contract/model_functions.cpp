@@ -1,5 +1,6 @@
 #include <nullscope/layers.hpp>
 #include <nullscope/optimizer.hpp>
+#include <nullscope/relative_bias.hpp>
 #include <nullscope/transformer.hpp>
 
 #include "tests/contract/function_row.hpp"
@@ -8,7 +9,7 @@ namespace nullscope::test {
 namespace {
 
 constexpr std::int64_t rows = 12, in_size = 9, out_size = 6;
-constexpr std::int64_t batch = 3, S = 4, d = 9, vocabulary = 20, positions = 16, segment_count = 7, n = 30;
+constexpr std::int64_t batch = 3, S = 4, d = 9, vocabulary = 20, positions = 16, segment_count = 7, n = 30, heads = 5;
 
 template <class T>
 function_table layers(const std::string& type) {
@@ -49,6 +50,16 @@ function_table layers(const std::string& type) {
                              layer_norm_backward_operands<T>{x["sum"], x["gamma"], x["mean"], x["inverse_deviation"],
                                                              x["d_y"], x["d_residual"]},
                              layer_norm_gradients<T>{x["d_sum"], x["d_gamma"], x["d_beta"], x["d_bias"]});
+       }},
+      {"relative_bias_" + type,
+       {in("weights", {8, heads}), out("table", {heads, 2 * S - 1})},
+       [](context& ctx, const arguments& x) {
+         relative_bias(ctx, x["weights"].as<const T, 2>(), x["table"].as<T, 2>());
+       }},
+      {"relative_bias_backward_" + type,
+       {in("d_table", {heads, 2 * S - 1}), out("d_weights", {8, heads})},
+       [](context& ctx, const arguments& x) {
+         relative_bias_backward(ctx, x["d_table"].as<const T, 2>(), x["d_weights"].as<T, 2>());
        }},
       {"embedding_" + type,
        {in("ids", {batch, S}), in("token", {vocabulary, d}).any(0),

@@ -64,6 +64,15 @@ std::vector<named_config> kinds() {
     c.biases = false;
     c.function = activation::tanh;
   });
+  add("relative_positions", [](auto& c) {
+    c.relative_buckets = 6;
+    c.relative_distance = 4;
+  });
+  add("relative_positions_mean", [](auto& c) {
+    c.relative_buckets = 4;
+    c.relative_distance = 3;
+    c.pool = pooling::mean;
+  });
   add("pairs", [](auto& c) { c.pairs = true; });
   add("pre_first", [](auto& c) { c.order = norm_order::pre; });
   add("one_of_everything", [](auto& c) {

@@ -1,16 +1,21 @@
-/// Attention: out = softmax(scale q k^T) v for each head, without storing the matrix of weights.
+/// Attention: out = softmax(scale q k^T + bias) v for each head, without storing the matrix of weights.
 ///
 ///   q    (batch, heads, queries, dk)
 ///   k    (batch, heads, keys, dk)
 ///   v    (batch, heads, keys, dv)
+///   bias (batch, heads, queries, keys), optional
 ///   out  (batch, heads, queries, dv)
 ///
 /// dk and dv are independent, from 1 to 512. Any strides; k and v may have batch or head stride 0. Workspace: at most a
 /// copy of k and v, O(keys (dk + dv)) per head; none on a CPU for float and double whose last stride is 1. Cost:
 /// 2 queries keys (dk + dv) flops per head.
 ///
-/// Types: float, double, or bfloat16 q, k and v with sums and results in float. On a CPU with AMX, bfloat16 runs on the
-/// matrix engine, which rounds the weights to bfloat16 before the product with v.
+/// The bias may have any strides, also 0 and negative ones: relative positions are a table of 2 S - 1 numbers per head,
+/// seen through strides +1 along keys and -1 along queries (relative_bias.hpp). A bias of -inf hides a key;
+/// bias / scale must not overflow.
+///
+/// Types: float, double, or bfloat16 q, k and v with bias, sums and results in float. On a CPU with AMX, bfloat16
+/// without a bias runs on the matrix engine, which rounds the weights to bfloat16 before the product with v.
 ///
 /// Special values. A query that sees no key gets zeros, and -inf as its log_sum_exp. NaN spreads to the rows that see
 /// it (with `causal`, NaN in v also to rows just before those); NaN beyond `lengths` is not seen. A score of +inf makes
@@ -38,6 +43,7 @@ using attention_number = std::conditional_t<std::is_same_v<T, bfloat16>, float, 
 template <class T>
 struct attention_operands {
   view<const T, 4> q, k, v;
+  view<const attention_number<T>, 4> bias = {};  ///< added to the scores; default: none
 };
 
 template <class T>

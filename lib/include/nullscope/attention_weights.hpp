@@ -1,5 +1,5 @@
-/// The weights of attention, A = softmax(scale q k^T), from the log_sum_exp that `attention` computed: tiles of A, and
-/// the attention that each key receives.
+/// The weights of attention, A = softmax(scale q k^T + bias), from the log_sum_exp that `attention` computed: tiles of
+/// A, and the attention that each key receives.
 ///
 ///   q (batch, heads, queries, dk), k (batch, heads, keys, dk), log_sum_exp (batch, heads, queries)
 ///
@@ -26,6 +26,7 @@ template <class T>
 struct attention_scores {
   view<const T, 4> q, k;
   view<const attention_number<T>, 3> log_sum_exp;
+  view<const attention_number<T>, 4> bias = {};  ///< (batch, heads, queries, keys), any strides; default: none
 };
 
 /// Which tile of A.

@@ -1,8 +1,8 @@
 /// Effective attention (Brunner et al. 2020): the part of a head's attention that its output can depend on, without the
 /// S x S matrix.
 ///
-/// For one head, A = softmax(scale q k^T) (queries, keys) and T = v h (keys, d). The rows of A split at the left null
-/// space of T:
+/// For one head, A = softmax(scale q k^T + bias) (queries, keys) and T = v h (keys, d). The rows of A split at the left
+/// null space of T:
 ///
 ///   A = A_perp + A_par,  A_perp = A U U^T = P U^T,  A_par T = 0
 ///
@@ -32,10 +32,11 @@ namespace nullscope {
 
 template <class Number>
 struct attention_heads {
-  view<const Number, 3> q;       ///< (heads, queries, d_k)
-  view<const Number, 3> k;       ///< (heads, keys, d_k)
-  view<const Number, 3> v;       ///< (heads, keys, d_v)
-  view<const Number, 3> h = {};  ///< (heads, d_v, d), batch stride 0: one h for all heads; default: T = v
+  view<const Number, 3> q;          ///< (heads, queries, d_k)
+  view<const Number, 3> k;          ///< (heads, keys, d_k)
+  view<const Number, 3> v;          ///< (heads, keys, d_v)
+  view<const Number, 3> h = {};     ///< (heads, d_v, d), batch stride 0: one h for all heads; default: T = v
+  view<const Number, 3> bias = {};  ///< (heads, queries, keys), any strides: added to the scores; default: none
 
   /// min(keys, d_v, d), the largest possible rank.
   std::int64_t basis_columns() const {
@@ -99,6 +100,7 @@ struct attention_factors {
   view<const Number, 3> q, k;         ///< (heads, queries, d_k), (heads, keys, d_k)
   view<const Number, 2> log_sum_exp;  ///< (heads, queries)
   view<const Number, 3> p, u;         ///< (heads, queries, c), (heads, keys, c)
+  view<const Number, 3> bias = {};    ///< as for `effective_attention`
 };
 
 struct attention_part_options {
@@ -116,9 +118,13 @@ sycl::event attention_part(context& ctx, const attention_factors<float>& factors
 sycl::event attention_part(context& ctx, const attention_factors<double>& factors, view<double, 3> out,
                            const attention_part_options& options = {}, const events& dependencies = {});
 
+template <class Number>
 struct effective_attention_tensor_options : effective_attention_options {
   /// (batch): tokens of each sequence, without padding, as queries and as keys; from 1 to S. Default: all.
   std::vector<std::int64_t> lengths = {};
+
+  /// (batch, heads, queries, keys), any strides: added to the scores; default: none.
+  view<const Number, 4> bias = {};
 };
 
 /// On the context's device; (batch) is left out of the shapes if q has 3 dimensions.
@@ -136,6 +142,6 @@ struct effective_attention_tensors {
 template <class Number>
 effective_attention_tensors<Number> effective_attention(context& ctx, const tensor<Number>& q, const tensor<Number>& k,
                                                         const tensor<Number>& v, const tensor<Number>& h = {},
-                                                        const effective_attention_tensor_options& options = {});
+                                                        const effective_attention_tensor_options<Number>& options = {});
 
 }  // namespace nullscope

@@ -31,6 +31,7 @@
 #include <nullscope/query_sampling.hpp>
 #include <nullscope/random.hpp>
 #include <nullscope/rank_tolerance.hpp>
+#include <nullscope/relative_bias.hpp>
 #include <nullscope/rows.hpp>
 #include <nullscope/safetensors.hpp>
 #include <nullscope/simplex.hpp>

@@ -42,7 +42,7 @@ std::int64_t panels_of_block(const context& ctx) {
 template <class In, class T>
 void validate(const context& ctx, const attention_backward_operands<In>& operands,
               const attention_gradients<T>& gradients, const attention_options& options) {
-  const auto& [q, k, v, out, log_sum_exp, d_out] = operands;
+  const auto& [q, k, v, out, log_sum_exp, d_out, bias] = operands;
   check::device_type<T>(name, ctx);
   detail::check_queries_and_keys(name, q, k);
   detail::check_values(name, k, v);
@@ -57,6 +57,8 @@ void validate(const context& ctx, const attention_backward_operands<In>& operand
   check::same_shape(name, "q", q, "d_q", gradients.d_q);
   check::same_shape(name, "k", k, "d_k", gradients.d_k);
   check::same_shape(name, "v", v, "d_v", gradients.d_v);
+  detail::check_bias(name, "bias", bias, {q.extent[0], q.extent[1], q.extent[2], k.extent[2]});
+  detail::check_bias_gradient(name, bias, gradients.d_bias);
   detail::check_lengths(name, options, q);
   with_shape<T>(ctx.layout(), [&]<class Shape>() { panels_of_block<T, Shape>(ctx); });
 }
@@ -99,7 +101,7 @@ template <class Shape, class In, class T>
 void differentiate(operation& op, const attention_backward_operands<In>& operands,
                    const attention_gradients<T>& gradients, const attention_options& options) {
   using kernel = kernels::attention_backward<T, Shape>;
-  const auto& [q, k, v, out, log_sum_exp, d_out] = operands;
+  const auto& [q, k, v, out, log_sum_exp, d_out, bias] = operands;
   const std::int64_t batch = q.extent[0], heads = q.extent[1], queries = q.extent[2], keys = k.extent[2];
   const std::int64_t dk = q.extent[3], dv = v.extent[3];
   const std::int64_t panels = panels_of_block<T, Shape>(op.ctx());
@@ -123,6 +125,8 @@ void differentiate(operation& op, const attention_backward_operands<In>& operand
               .d_v = d_v.data,
               .log_sum_exp = log_sum_exp,
               .products = take_row_products<T>(op, out, d_out),
+              .bias = detail::score_bias_of(bias, detail::scale_of(options, dk)),
+              .d_bias = {},
               .visibility = detail::visibility_of(options, queries, keys),
               .keys = keys,
               .dk = dk,
@@ -134,6 +138,7 @@ void differentiate(operation& op, const attention_backward_operands<In>& operand
   const std::int64_t blocks =
       std::min(detail::ceil_div(queries, panels * Shape::rows), detail::ceil_div(keys, std::int64_t{Shape::key_block}));
   work.chunks = chunks_for(op.ctx(), batch * heads, blocks);
+  work.d_bias = detail::take_bias_sums(op, gradients.d_bias, work.chunks);
   for (; work.phase < work.chunks; ++work.phase) {
     op.launch(detail::groups_of(batch * heads * work.chunks, Shape::work_items),
               static_cast<std::size_t>(kernel::local_bytes(panels)), work);
@@ -141,6 +146,7 @@ void differentiate(operation& op, const attention_backward_operands<In>& operand
   write_gradient(op, factor, d_q, gradients.d_q);
   write_gradient(op, factor, d_k, gradients.d_k);
   write_gradient(op, T(1), d_v, gradients.d_v);
+  detail::write_bias_gradient(op, work.d_bias, gradients.d_bias);
 }
 
 template <class In, class T>

@@ -9,6 +9,7 @@
 #include "kernels/attention/exp2.hpp"
 #include "kernels/attention/local.hpp"
 #include "kernels/blas/to_panels.hpp"
+#include "lib/src/attention/bias.hpp"
 #include "lib/src/attention/shapes.hpp"
 #include "lib/src/attention/vectors.hpp"
 #include "lib/src/core/checks.hpp"

@@ -30,6 +30,7 @@ void check_operands(const context& ctx, const attention_heads<T>& heads) {
   check::input(name, "v", heads.v);
   check::input(name, "h", heads.h);
   detail::check_head_shapes(name, heads);
+  detail::check_bias(name, "bias", heads.bias, {heads.q.extent[0], heads.q.extent[1], heads.k.extent[1]});
   detail::check_local_memory<T>(name, ctx, heads.q.extent[2], heads.basis_columns());
 }
 
@@ -103,11 +104,12 @@ sycl::event split(context& ctx, const attention_heads<T>& heads, const effective
   const auto row_squares = op.take_array<T>(heads.q.extent[0], heads.q.extent[1]);  // of the rows of A
   range_basis(ctx, head_values<T>{heads.v, heads.h},
               range_results<T>{results.u, results.s, results.rank, results.status}, options.tolerance);
-  attention(ctx, attention_operands<T>{heads.q, heads.k, results.u},
+  attention(ctx, attention_operands<T>{heads.q, heads.k, results.u, heads.bias},
             attention_results<T>{.out = results.p, .log_sum_exp = results.log_sum_exp, .sum_of_squares = row_squares},
             with);
   if (!results.received_raw.is_absent()) {
-    attention_received(ctx, attention_scores<T>{heads.q, heads.k, results.log_sum_exp}, results.received_raw, with);
+    attention_received(ctx, attention_scores<T>{heads.q, heads.k, results.log_sum_exp, heads.bias},
+                       results.received_raw, with);
   }
   if (results.summary.is_absent() && results.received_effective.is_absent()) return op.submit();
   const view<T, 2> p_columns = ctx.device().fp64 ? summarise<T, double>(op, results, row_squares, options.causal)
@@ -122,7 +124,7 @@ template <class T>
 sycl::event make_part(context& ctx, const attention_factors<T>& factors, const view<T, 3>& out,
                       const attention_part_options& options, const events& dependencies) {
   constexpr const char* function = "attention_part";
-  const auto& [q, k, log_sum_exp, p, u] = factors;
+  const auto& [q, k, log_sum_exp, p, u, bias] = factors;
   const std::int64_t heads = q.extent[0], queries = q.extent[1], keys = k.extent[1];
   check::device_type<T>(function, ctx);
   check::input(function, "q", q);
@@ -139,11 +141,12 @@ sycl::event make_part(context& ctx, const attention_factors<T>& factors, const v
   for (int d : {0, 1}) check::same_extent(function, "p", p, d, "q", q, d);
   for (int d : {0, 1}) check::same_extent(function, "u", u, d, "k", k, d);
   check::same_extent(function, "p", p, 2, "u", u, 2);
+  detail::check_bias(function, "bias", bias, {heads, queries, keys});
   detail::check_tile(function, out, options.first_query, options.first_key, queries, keys);
   operation op(ctx, function, dependencies);
   if (out.empty()) return op.submit();
   if (options.matrix != attention_matrix::effective) {
-    attention_weights(ctx, attention_scores<T>{q, k, log_sum_exp}, out,
+    attention_weights(ctx, attention_scores<T>{q, k, log_sum_exp, bias}, out,
                       attention_tile_options{.attention = {.scale = options.scale, .causal = options.causal},
                                              .first_query = options.first_query,
                                              .first_key = options.first_key});

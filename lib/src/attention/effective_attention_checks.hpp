@@ -14,7 +14,7 @@ namespace nullscope::detail {
 /// All extents of the operands agree, and there are kernels for them; pointers are not looked at.
 template <class T>
 void check_head_shapes(std::string_view function, const attention_heads<T>& heads) {
-  const auto& [q, k, v, h] = heads;
+  const auto& [q, k, v, h, bias] = heads;
   check::same_extent(function, "q", q, 0, "k", k, 0);
   check::same_extent(function, "q", q, 0, "v", v, 0);
   check::same_extent(function, "q", q, 2, "k", k, 2);

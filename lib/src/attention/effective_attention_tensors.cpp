@@ -21,6 +21,7 @@ template <class T>
 struct batch_of_heads {
   view<const T, 4> q, k, v;
   view<const T, 3> h;
+  view<const T, 4> bias;
   const std::vector<std::int64_t>& lengths;
 
   std::int64_t batch() const { return q.extent[0]; }
@@ -30,7 +31,8 @@ struct batch_of_heads {
 
   /// The heads of one sequence, with its padding.
   attention_heads<T> padded(std::int64_t sequence) const {
-    return {select(q, 0, sequence), select(k, 0, sequence), select(v, 0, sequence), h};
+    return {select(q, 0, sequence), select(k, 0, sequence), select(v, 0, sequence), h,
+            bias.is_absent() ? view<const T, 3>{} : select(bias, 0, sequence)};
   }
 
   /// The same without padding.
@@ -39,6 +41,7 @@ struct batch_of_heads {
     if (!lengths.empty()) heads.q = slice(heads.q, 1, 0, length(sequence));
     heads.k = slice(heads.k, 1, 0, length(sequence));
     heads.v = slice(heads.v, 1, 0, length(sequence));
+    if (!bias.is_absent()) heads.bias = slice(slice(heads.bias, 1, 0, heads.q.extent[1]), 2, 0, length(sequence));
     return heads;
   }
 };
@@ -77,14 +80,17 @@ void check_lengths(const std::vector<std::int64_t>& lengths, std::int64_t batch,
 
 template <class T>
 batch_of_heads<T> checked_batch(const tensor<T>& q, const tensor<T>& k, const tensor<T>& v, const tensor<T>& h,
-                                const std::vector<std::int64_t>& lengths) {
-  const batch_of_heads<T> all{heads_of("q", q), heads_of("k", k), heads_of("v", v), projection_of(h), lengths};
+                                const effective_attention_tensor_options<T>& options) {
+  const std::vector<std::int64_t>& lengths = options.lengths;
+  const batch_of_heads<T> all{heads_of("q", q), heads_of("k", k), heads_of("v", v),
+                              projection_of(h), options.bias,     lengths};
   if (all.k.extent[0] != all.batch() || all.v.extent[0] != all.batch()) {
     throw invalid_argument(fmt::format("{}: {}, {} and {} differ in the number of sequences", name, describe("q", q),
                                        describe("k", k), describe("v", v)));
   }
   // Before anything is cut to a length: slices of k and v would always agree. An empty batch is checked as well.
   detail::check_head_shapes(name, all.padded(0));
+  detail::check_bias(name, "bias", all.bias, {all.batch(), all.q.extent[1], all.q.extent[2], all.k.extent[2]});
   check_lengths(lengths, all.batch(), all.k.extent[2]);
   if (!lengths.empty() && all.q.extent[2] != all.k.extent[2]) {
     throw invalid_argument(fmt::format("{}: {} and {} differ in their tokens, and lengths were given", name,
@@ -119,9 +125,7 @@ void clear(operation& op, effective_attention_tensors<T>& result) {
   for (tensor<T>* x :
        {&result.p, &result.u, &result.s, &result.log_sum_exp, &result.received_raw, &result.received_effective}) {
     if (x->size() == 0) continue;
-    op.run([data = x->data(), size = static_cast<std::size_t>(x->size())](
-               sycl::queue& queue, const events& dependencies) { return queue.fill(data, T(0), size, dependencies); },
-           order);
+    detail::fill_zero(op, x->data(), x->size(), order);
     order = step_order::beside;
   }
 }
@@ -142,8 +146,8 @@ view<T, 2> part_of(const view<T, 3>& x, std::int64_t sequence, std::int64_t colu
 template <class T>
 effective_attention_tensors<T> effective_attention(context& ctx, const tensor<T>& q, const tensor<T>& k,
                                                    const tensor<T>& v, const tensor<T>& h,
-                                                   const effective_attention_tensor_options& options) {
-  const batch_of_heads<T> all = checked_batch(q, k, v, h, options.lengths);
+                                                   const effective_attention_tensor_options<T>& options) {
+  const batch_of_heads<T> all = checked_batch(q, k, v, h, options);
   const std::int64_t batch = all.batch(), heads = all.q.extent[1];
   effective_attention_tensors<T> result = allocate(ctx, all, q.shape().size() == 4);
   tensor<std::int64_t> rank(ctx, {batch, heads});
@@ -186,9 +190,9 @@ effective_attention_tensors<T> effective_attention(context& ctx, const tensor<T>
 
 template effective_attention_tensors<float> effective_attention(context&, const tensor<float>&, const tensor<float>&,
                                                                 const tensor<float>&, const tensor<float>&,
-                                                                const effective_attention_tensor_options&);
+                                                                const effective_attention_tensor_options<float>&);
 template effective_attention_tensors<double> effective_attention(context&, const tensor<double>&, const tensor<double>&,
                                                                  const tensor<double>&, const tensor<double>&,
-                                                                 const effective_attention_tensor_options&);
+                                                                 const effective_attention_tensor_options<double>&);
 
 }  // namespace nullscope

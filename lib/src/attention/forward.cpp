@@ -15,13 +15,14 @@ constexpr const char* name = "attention";
 
 template <class In>
 bool takes_tiles(const context& ctx, const attention_operands<In>& operands) {
-  return std::is_same_v<In, bfloat16> && detail::attention_tiles_serve(ctx, operands.k.extent[3], operands.v.extent[3]);
+  return std::is_same_v<In, bfloat16> && operands.bias.is_absent() &&
+         detail::attention_tiles_serve(ctx, operands.k.extent[3], operands.v.extent[3]);
 }
 
 template <class In, class T>
 void validate(const context& ctx, const attention_operands<In>& operands, const attention_results<T>& results,
               const attention_options& options) {
-  const auto& [q, k, v] = operands;
+  const auto& [q, k, v, bias] = operands;
   check::device_type<T>(name, ctx);
   detail::check_queries_and_keys(name, q, k);
   detail::check_values(name, k, v);
@@ -29,6 +30,7 @@ void validate(const context& ctx, const attention_operands<In>& operands, const 
   check::shape(name, "out", results.out, {q.extent[0], q.extent[1], q.extent[2], v.extent[3]});
   check::optional_output(name, "log_sum_exp", results.log_sum_exp, {q.extent[0], q.extent[1], q.extent[2]});
   check::optional_output(name, "sum_of_squares", results.sum_of_squares, {q.extent[0], q.extent[1], q.extent[2]});
+  detail::check_bias(name, "bias", bias, {q.extent[0], q.extent[1], q.extent[2], k.extent[2]});
   detail::check_lengths(name, options, q);
   if (!takes_tiles(ctx, operands)) detail::check_local_memory<T>(name, ctx, q.extent[3], v.extent[3]);
 }
@@ -53,7 +55,7 @@ std::int64_t panels_of_group(const context& ctx, const view<T, 4>& out, std::int
 template <class Shape, class In, class T>
 void attend(operation& op, const attention_operands<In>& operands, const attention_results<T>& results,
             const attention_options& options) {
-  const auto& [q, k, v] = operands;
+  const auto& [q, k, v, bias] = operands;
   const std::int64_t panels = panels_of_group<Shape>(op.ctx(), results.out, q.extent[3]);
   const std::int64_t query_blocks = detail::ceil_div(q.extent[2], panels * Shape::rows);
   const T* key_panels = detail::take_wide_panels<Shape, T>(op, transposed(k), step_order::next);
@@ -65,6 +67,7 @@ void attend(operation& op, const attention_operands<In>& operands, const attenti
       .out = results.out,
       .log_sum_exp = results.log_sum_exp,
       .sum_of_squares = results.sum_of_squares,
+      .bias = detail::score_bias_of(bias, std::abs(detail::scale_of(options, q.extent[3]))),
       .visibility = detail::visibility_of(options, q.extent[2], k.extent[2]),
       .keys = k.extent[2],
       .scale = detail::score_scale_of<T>(options, q.extent[3]),

@@ -57,7 +57,7 @@ template <int Panels, bool KeysStay>
 void attend(operation& op, const attention_operands<bfloat16>& operands, const attention_results<float>& results,
             const attention_options& options) {
   using work_t = kernel<Panels, KeysStay>;
-  const auto& [q, k, v] = operands;
+  const auto& [q, k, v, bias] = operands;  // no bias here: see takes_tiles
   bfloat16 *k_tiles = take_tiles(op, k), *v_tiles = take_tiles(op, transposed(v));
   if (k.extent[2] > 0) copy_to_tiles(op, k, k_tiles, transposed(v), v_tiles);
   const std::int64_t query_blocks = ceil_div(q.extent[2], work_t::rows);

@@ -48,7 +48,7 @@ std::int64_t panels_of_group(const context& ctx, const view<T, 4>& out, std::int
 template <class Kernel, class In, class T>
 void attend(operation& op, const attention_operands<In>& operands, const attention_results<T>& results,
             const attention_options& options) {
-  const auto& [q, k, v] = operands;
+  const auto& [q, k, v, bias] = operands;
   const std::int64_t panels = panels_of_group<Kernel>(op.ctx(), results.out, q.extent[3]);
   const std::int64_t query_blocks = ceil_div(q.extent[2], panels * Kernel::width);
   const Kernel kernel{.q = q,
@@ -57,6 +57,7 @@ void attend(operation& op, const attention_operands<In>& operands, const attenti
                       .out = results.out,
                       .log_sum_exp = results.log_sum_exp,
                       .sum_of_squares = results.sum_of_squares,
+                      .bias = score_bias_of(bias, std::abs(scale_of(options, q.extent[3]))),
                       .visibility = visibility_of(options, q.extent[2], k.extent[2]),
                       .scale = score_scale_of<T>(options, q.extent[3]),
                       .panels = panels,

@@ -14,10 +14,11 @@ template <class T>
 void validate_weights(const context& ctx, const attention_scores<T>& scores, const view<T, 4>& out,
                       const attention_tile_options& options) {
   constexpr const char* name = "attention_weights";
-  const auto& [q, k, log_sum_exp] = scores;
+  const auto& [q, k, log_sum_exp, bias] = scores;
   check::device_type<T>(name, ctx);
   detail::check_queries_and_keys(name, q, k);
   detail::check_log_sum_exp(name, log_sum_exp, q);
+  detail::check_bias(name, "bias", bias, {q.extent[0], q.extent[1], q.extent[2], k.extent[2]});
   check::output(name, "out", out);
   for (int d : {0, 1}) check::same_extent(name, "q", q, d, "out", out, d);
   detail::check_tile(name, out, options.first_query, options.first_key, q.extent[2], k.extent[2]);
@@ -30,7 +31,7 @@ sycl::event run_weights(context& ctx, const attention_scores<T>& scores, const v
   validate_weights(ctx, scores, out, options);
   operation op(ctx, "attention_weights", dependencies);
   if (out.empty()) return op.submit();
-  const auto& [q, k, log_sum_exp] = scores;
+  const auto& [q, k, log_sum_exp, bias] = scores;
   // scores (rows, columns) = scale q (rows, dk) k^T (dk, columns), into out
   const double scale = detail::scale_of(options.attention, q.extent[3]);
   detail::for_matrices(
@@ -48,6 +49,7 @@ sycl::event run_weights(context& ctx, const attention_scores<T>& scores, const v
     op.launch(detail::groups_of(detail::ceil_div(rows, rows_per_group), Items), kernels::team<Items>::local_bytes,
               kernel{.x = out,
                      .log_sum_exp = scores.log_sum_exp,
+                     .bias = detail::score_bias_of(scores.bias, 1),
                      .visibility = visibility,
                      .keys = scores.k.extent[2],
                      .first_query = options.first_query,
@@ -72,7 +74,7 @@ void with_received_shape(const lane_layout& layout, Call call) {
 template <class Shape, class In, class T>
 void receive(operation& op, const attention_scores<In>& scores, const view<T, 3>& received,
              const attention_options& options) {
-  const auto& [q, k, log_sum_exp] = scores;
+  const auto& [q, k, log_sum_exp, bias] = scores;
   const T* key_panels = detail::take_wide_panels<Shape, T>(op, transposed(k), step_order::next);
   const T* query_panels = detail::take_narrow_panels<Shape, T>(op, transposed(q));
   const kernels::attention_received<T, Shape> kernel{
@@ -80,6 +82,7 @@ void receive(operation& op, const attention_scores<In>& scores, const view<T, 3>
       .key_panels = key_panels,
       .log_sum_exp = log_sum_exp,
       .received = received,
+      .bias = detail::score_bias_of(bias, detail::scale_of(options, q.extent[3])),
       .visibility = detail::visibility_of(options, q.extent[2], k.extent[2]),
       .dk = q.extent[3],
       .scale = static_cast<T>(detail::scale_of(options, q.extent[3]))};
@@ -92,10 +95,11 @@ template <class In, class T>
 sycl::event run_received(context& ctx, const attention_scores<In>& scores, const view<T, 3>& received,
                          const attention_options& options, const events& dependencies) {
   constexpr const char* name = "attention_received";
-  const auto& [q, k, log_sum_exp] = scores;
+  const auto& [q, k, log_sum_exp, bias] = scores;
   check::device_type<T>(name, ctx);
   detail::check_queries_and_keys(name, q, k);
   detail::check_log_sum_exp(name, log_sum_exp, q);
+  detail::check_bias(name, "bias", bias, {q.extent[0], q.extent[1], q.extent[2], k.extent[2]});
   check::output(name, "received", received);
   for (int d : {0, 1, 2}) check::same_extent(name, "k", k, d, "received", received, d);
   detail::check_lengths(name, options, q);

@@ -4,6 +4,7 @@
 #include <nullscope/transformer.hpp>
 
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/fill.hpp"
 #include "lib/src/model/layer_backward.hpp"
 #include "lib/src/model/pool.hpp"
 
@@ -42,9 +43,6 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
                 const forward_options<T>& options, const events& dependencies) {
   const transformer_config& config = model.config();
   check::device_type<T>(name, ctx);
-  if (config.relative_buckets > 0) {
-    throw invalid_argument(fmt::format("{}: a bias of the scores by relative positions is not supported yet", name));
-  }
   check_operands(model, batch, operands, results, options);
   const std::int64_t b = batch.size(), s = batch.tokens(), rows = b * s, d = config.width;
   forward_views<T> views = options.record->views(b, s);
@@ -56,11 +54,9 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
   const detail::outer_weights<const T> outer(parameters, model.values().data());
   const detail::outer_weights<T> d_outer(parameters, results.d_parameters.data);
   detail::pass<T> pass{ctx, config, batch.device_lengths(), options.training, options.dropout};
-  const auto zero = [&](const auto& x) {
-    op.run([=](sycl::queue& queue, const events& before) {
-      return queue.fill(x.data, T(0), static_cast<std::size_t>(x.size()), before);
-    });
-  };
+  pass.bias = detail::take_relative_bias(op, config, outer.relative_bias, s);
+  pass.d_relative = d_outer.relative_bias;
+  const auto zero = [&](const auto& x) { detail::fill_zero(op, x.data, x.size()); };
 
   // To the last hidden state (last_rows, d).
   const view<T, 2> d_hidden = op.take_array<T>(last_rows, d), d_other = op.take_array<T>(rows, d);

@@ -74,9 +74,6 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
                 const forward_options<T>& options, const events& dependencies) {
   const transformer_config& config = model.config();
   check::device_type<T>(name, ctx);
-  if (config.relative_buckets > 0) {
-    throw invalid_argument(fmt::format("{}: a bias of the scores by relative positions is not supported yet", name));
-  }
   check_results(config, batch, results, options);
   const std::int64_t b = batch.size(), s = batch.tokens(), rows = b * s, d = config.width;
   forward_views<T> views;
@@ -96,6 +93,7 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
   const std::span<const parameter> parameters(model.parameters());
   const detail::outer_weights<const T> outer(parameters, model.values().data());
   detail::pass<T> pass{ctx, config, batch.device_lengths(), options.training, options.dropout};
+  pass.bias = detail::take_relative_bias(op, config, outer.relative_bias, s);
   const auto matrix = [&](std::int64_t count) { return op.take_array<T>(count, d); };
   const bool is_pre = config.order == norm_order::pre;
 

@@ -4,6 +4,7 @@
 #include <nullscope/elementwise.hpp>
 #include <nullscope/layers.hpp>
 
+#include "lib/src/core/fill.hpp"
 #include "lib/src/model/pool.hpp"
 
 namespace nullscope::detail {
@@ -57,8 +58,17 @@ void attention_part_backward(operation& op, const pass<T>& p, const layer_weight
   attention_options options;
   options.causal = config.causal && !shape.is_narrow();
   options.lengths = p.lengths;
-  attention_backward(p.ctx, {record.q, record.k, record.v, record.attended, record.log_sum_exp, d_attended},
-                     {d.q, d.k, d.v}, options);
+  view<T, 2> d_bias;
+  if (!p.d_relative.is_absent()) {
+    d_bias = op.take_array<T>(config.heads, 2 * shape.tokens - 1);
+    fill_zero(op, d_bias.data, d_bias.size());  // a narrow layer leaves distances out
+  }
+  attention_backward(
+      p.ctx, {record.q, record.k, record.v, record.attended, record.log_sum_exp, d_attended, score_bias(p.bias, shape)},
+      {d.q, d.k, d.v, score_bias(d_bias, shape)}, options);
+  if (!d_bias.is_absent()) {
+    relative_bias_backward(p.ctx, d_bias, p.d_relative, {config.relative_distance});
+  }
 
   const view<const T, 2> seen = record.normed_input.is_absent() ? record.input : record.normed_input;
   const linear_backward_options add{.accumulate = true, .accumulate_x = adds};

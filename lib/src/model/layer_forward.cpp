@@ -86,8 +86,8 @@ void layer_forward(const pass<T>& p, const layer_weights<const T>& weights, cons
   attention_options options;
   options.causal = p.config.causal && !shape.is_narrow();  // the pooled token is the last one, which sees all
   options.lengths = p.lengths;
-  attention(p.ctx, {record.q, record.k, record.v}, {.out = record.attended, .log_sum_exp = record.log_sum_exp},
-            options);
+  attention(p.ctx, {record.q, record.k, record.v, score_bias(p.bias, shape)},
+            {.out = record.attended, .log_sum_exp = record.log_sum_exp}, options);
   if (p.config.merge == head_merge::added) add_heads(p, shape, record);
 
   // The output of attention goes where its sum with the residual will be.

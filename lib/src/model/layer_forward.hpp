@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nullscope/relative_bias.hpp>
 #include <nullscope/transformer.hpp>
 
 #include "lib/src/model/layer_memory.hpp"
@@ -16,8 +17,28 @@ struct pass {
   const transformer_config& config;
   view<const std::int64_t, 1> lengths;
   bool training;
-  random_stream dropout;  // of this step; layers take streams after it
+  random_stream dropout;       // of this step; layers take streams after it
+  view<const T, 2> bias = {};  // (heads, 2 S - 1): relative positions
+  view<T, 2> d_relative = {};  // (buckets, heads): backward: gradient of the weights behind the bias
 };
+
+/// The table (heads, 2 tokens - 1) of the bias; absent if the model has none.
+template <class T>
+view<const T, 2> take_relative_bias(operation& op, const transformer_config& config, const view<const T, 2>& weights,
+                                    std::int64_t tokens) {
+  if (weights.is_absent()) return {};
+  const view<T, 2> table = op.take_array<T>(config.heads, 2 * tokens - 1);
+  relative_bias(op.ctx(), weights, table, {config.relative_distance});
+  return table;
+}
+
+/// A table (heads, 2 S - 1), or its gradient, as the bias of the scores of a layer; absent if it is. In a narrow layer
+/// the query is the first token.
+template <class T>
+view<T, 4> score_bias(const view<T, 2>& table, const layer_shape& shape) {
+  if (table.is_absent()) return {};
+  return slice(relative_bias_view(table, shape.batch), 2, 0, shape.queries);
+}
 
 /// Dropout of one of the places of a layer, in place; nothing outside training.
 template <class T>
