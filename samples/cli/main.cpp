@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
   nullscope::cli::add_devices(app);
   nullscope::cli::add_effective_attention(app);
   nullscope::cli::add_encode(app);
+  nullscope::cli::add_evaluate(app);
   nullscope::cli::add_experiment(app);
   nullscope::cli::add_explain(app);
   nullscope::cli::add_faithfulness(app);
@@ -58,6 +59,7 @@ int main(int argc, char** argv) {
   nullscope::cli::add_rank(app);
   nullscope::cli::add_svd(app);
   nullscope::cli::add_sweep(app);
+  nullscope::cli::add_train(app);
 
   for (CLI::App* command : app.get_subcommands({})) command->footer(command->get_footer() + "\n\n" + exit_codes);
 

@@ -54,8 +54,8 @@ struct training_run_options {
 };
 
 /// Trains on split.training and validates on split.validation. At the end the model has the parameters of the best
-/// epoch, unless the run was interrupted. Throws invalid_argument as check_examples does, computation_error if a loss is
-/// not finite (the last checkpoint stays), file_error.
+/// epoch, unless the run was interrupted. Throws invalid_argument as check_examples does, computation_error if a loss
+/// is not finite (the last checkpoint stays), file_error.
 template <class T>
 training_history train(trainer<T>& training, std::span<const training_example> examples, const data_split& split,
                        const training_run_options& options = {});
