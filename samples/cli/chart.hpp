@@ -28,7 +28,8 @@ struct chart_axis {
 
 struct chart_point {
   double x, y;
-  double low, high;  ///< of the bar; equal: no bar
+  double low, high;        ///< of the bar; equal: no bar
+  std::string label = {};  ///< next to the mark
 };
 
 enum class chart_mark { circle, square, diamond, line, dashed };
@@ -45,6 +46,9 @@ struct chart_panel {
   chart_axis x, y;
   std::vector<chart_series> series;  ///< later ones are drawn over earlier ones
 };
+
+/// Text as it may stand in SVG.
+std::string svg_escaped(const std::string& text);
 
 /// The panels in rows of `columns`, labelled a, b, ..., each with its legend below, where it hides no point.
 std::string draw_chart(const std::string& title, const std::vector<chart_panel>& panels, std::size_t columns);

@@ -53,6 +53,9 @@ int main(int argc, char** argv) {
   nullscope::cli::add_evaluate(app);
   nullscope::cli::add_encode(app);
   nullscope::cli::add_hta(app);
+  nullscope::cli::add_experiment(app);
+  nullscope::cli::add_explain(app);
+  nullscope::cli::add_faithfulness(app);
   nullscope::cli::add_models(app);
   nullscope::cli::add_rank(app);
   nullscope::cli::add_svd(app);
