@@ -18,6 +18,7 @@ class usage_error : public CLI::ParseError {
 
 void add_devices(CLI::App& app);
 void add_effective_attention(CLI::App& app);
+void add_encode(CLI::App& app);
 void add_models(CLI::App& app);
 void add_rank(CLI::App& app);
 void add_svd(CLI::App& app);

@@ -6,6 +6,7 @@
 #include <nullscope/device.hpp>
 #include <nullscope/effective_attention.hpp>
 #include <nullscope/errors.hpp>
+#include <optional>
 
 #include "commands.hpp"
 #include "matrices.hpp"
@@ -15,7 +16,7 @@ namespace nullscope::cli {
 namespace {
 
 struct effective_command {
-  std::string input, output, device;
+  std::string input, output, prefix, device;
   effective_attention_options options;
   std::int64_t length = 0;  ///< 0: all tokens
   bool dense = false;
@@ -27,9 +28,30 @@ tensor<T> load_heads(const context& ctx, const safetensors_file& file, std::stri
   return load_matrices<T>(ctx, file, matrices_at(file, name));
 }
 
+/// A tensor that may be left out.
 template <class T>
-tensor<T> load_projection(const context& ctx, const safetensors_file& file) {
-  return file.find("h") == nullptr ? tensor<T>() : load_heads<T>(ctx, file, "h");
+tensor<T> load_optional(const context& ctx, const safetensors_file& file, const std::string& name) {
+  return file.find(name) == nullptr ? tensor<T>() : load_heads<T>(ctx, file, name);
+}
+
+/// The single number of a tensor, if there is one of that name.
+template <class T>
+std::optional<T> number_at(const safetensors_file& file, const std::string& name) {
+  const safetensors_entry* entry = file.find(name);
+  if (entry == nullptr) return std::nullopt;
+  const std::vector<T> numbers = file.read<T>(*entry);
+  if (numbers.size() == 1) return numbers[0];
+  throw invalid_argument(fmt::format("tensor \"{}\" has shape {}; expected one number", name, entry->shape));
+}
+
+/// The options, completed by what the file says of the scores: `encode` writes scale and causal.
+template <class T>
+effective_attention_tensor_options<T> options_of(const effective_command& command, const safetensors_file& file) {
+  effective_attention_tensor_options<T> options{command.options};
+  if (options.scale == 0) options.scale = number_at<double>(file, command.prefix + "scale").value_or(0);
+  options.causal |= number_at<std::uint8_t>(file, command.prefix + "causal").value_or(0) != 0;
+  if (command.length > 0) options.lengths = {command.length};
+  return options;
 }
 
 /// The first tokens of q, k and of what was computed from them; all if there is no padding.
@@ -77,10 +99,10 @@ void report_failures(const std::vector<T>& raw_norm) {
 template <class T>
 void write_parts(const effective_command& command, const safetensors_file& file) {
   context ctx(select_device(command.device));
-  const tensor<T> q = load_heads<T>(ctx, file, "q"), k = load_heads<T>(ctx, file, "k"),
-                  v = load_heads<T>(ctx, file, "v"), h = load_projection<T>(ctx, file);
-  effective_attention_tensor_options<T> options{command.options};
-  if (command.length > 0) options.lengths = {command.length};
+  const std::string& prefix = command.prefix;
+  const tensor<T> q = load_heads<T>(ctx, file, prefix + "q"), k = load_heads<T>(ctx, file, prefix + "k"),
+                  v = load_heads<T>(ctx, file, prefix + "v"), h = load_optional<T>(ctx, file, prefix + "h");
+  const effective_attention_tensor_options<T> options = options_of<T>(command, file);
   const effective_attention_tensors<T> result = effective_attention(ctx, q, k, v, h, options);
 
   const std::int64_t heads = q.shape()[0];
@@ -135,7 +157,7 @@ void write_parts(const effective_command& command, const safetensors_file& file)
 
 void run(const effective_command& command) {
   const safetensors_file file(command.input);
-  if (file.at("q").type == element_type::f64) {
+  if (file.at(command.prefix + "q").type == element_type::f64) {
     write_parts<double>(command, file);
   } else {
     write_parts<float>(command, file);
@@ -152,16 +174,19 @@ void add_effective_attention(CLI::App& app) {
   effective
       ->add_option("--input", command->input,
                    "Safetensors file with q, k [heads, S, d_k], v [heads, S, d_v] and, if there is an output "
-                   "projection, h [heads, d_v, d]")
+                   "projection, h [heads, d_v, d]; scale and causal count if they are there")
       ->required()
       ->check(some_path());
   effective->add_option("--output", command->output, "Safetensors file to write")->required()->check(some_path());
+  effective->add_option("--prefix", command->prefix, "What stands before the names, such as 3/ for text 3 of encode");
   effective->add_flag("--dense", command->dense, "Also write the matrices raw, effective and null, [heads, S, S] each");
   effective->add_option("--length", command->length, "Number of tokens, without padding (default: all)")
       ->check(positive_integer());
   effective->add_flag("--causal", command->options.causal,
                       "Causal attention: each token sees itself and the tokens before it");
-  effective->add_option("--scale", command->options.scale, "Scale of the scores q k^T (default: 1 / sqrt(d_k))")
+  effective
+      ->add_option("--scale", command->options.scale,
+                   "Scale of the scores q k^T (default: the file's, or 1 / sqrt(d_k))")
       ->check(positive_number());
   effective
       ->add_option("--rtol", command->options.tolerance.relative,

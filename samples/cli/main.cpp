@@ -50,6 +50,7 @@ int main(int argc, char** argv) {
   app.footer(std::string("nullscope <command> --help shows the options of a command, with examples.\n") + exit_codes);
   nullscope::cli::add_devices(app);
   nullscope::cli::add_effective_attention(app);
+  nullscope::cli::add_encode(app);
   nullscope::cli::add_models(app);
   nullscope::cli::add_rank(app);
   nullscope::cli::add_svd(app);

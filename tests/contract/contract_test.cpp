@@ -197,8 +197,8 @@ TEST_P(contract_test, refuses_tensors_of_too_few_or_too_many_dimensions) {
 
 /// Functions that take no operands, or files and whole models, and need no row.
 bool needs_no_row(const std::string& function) {
-  static const std::set<std::string> known{"launch",           "warm_up",         "dry_run", "required_workspace",
-                                           "load_transformer", "save_transformer"};
+  static const std::set<std::string> known{"launch",           "warm_up",          "dry_run",    "required_workspace",
+                                           "load_transformer", "save_transformer", "read_states"};
   return known.contains(function);
 }
 

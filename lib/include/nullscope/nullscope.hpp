@@ -18,6 +18,7 @@
 #include <nullscope/layers.hpp>
 #include <nullscope/layout.hpp>
 #include <nullscope/model_folder.hpp>
+#include <nullscope/model_states.hpp>
 #include <nullscope/model_store.hpp>
 #include <nullscope/null_space.hpp>
 #include <nullscope/operation.hpp>
@@ -31,6 +32,7 @@
 #include <nullscope/simplex.hpp>
 #include <nullscope/svd.hpp>
 #include <nullscope/tensor.hpp>
+#include <nullscope/text_encoder.hpp>
 #include <nullscope/tokenizer.hpp>
 #include <nullscope/transformer.hpp>
 #include <nullscope/transformer_config.hpp>
