@@ -32,8 +32,12 @@
 #include <nullscope/simplex.hpp>
 #include <nullscope/svd.hpp>
 #include <nullscope/tensor.hpp>
+#include <nullscope/text_classifier.hpp>
 #include <nullscope/text_encoder.hpp>
 #include <nullscope/tokenizer.hpp>
+#include <nullscope/training.hpp>
+#include <nullscope/training_data.hpp>
+#include <nullscope/training_run.hpp>
 #include <nullscope/transformer.hpp>
 #include <nullscope/transformer_config.hpp>
 #include <nullscope/version.hpp>
