@@ -26,7 +26,8 @@ const function_table& all_functions() {
     const bool fp64 = properties(select_device()).fp64;
     function_table table;
     for (const auto functions :
-         {blas_functions, lapack_functions, null_space_functions, attention_functions, model_functions}) {
+         {blas_functions, lapack_functions, null_space_functions, attention_functions, model_functions,
+          structure_functions}) {
       table = joined(std::move(table), functions(fp64));
     }
     return table;
@@ -198,7 +199,8 @@ TEST_P(contract_test, refuses_tensors_of_too_few_or_too_many_dimensions) {
 /// Functions that take no operands, or files and whole models, and need no row.
 bool needs_no_row(const std::string& function) {
   static const std::set<std::string> known{"launch",           "warm_up",          "dry_run",    "required_workspace",
-                                           "load_transformer", "save_transformer", "read_states"};
+                                           "load_transformer", "save_transformer", "read_states",
+                                           "run_reversal"};
   return known.contains(function);
 }
 

@@ -4,6 +4,7 @@
 #include <nullscope/atomic_file.hpp>
 #include <nullscope/attention.hpp>
 #include <nullscope/attention_backward.hpp>
+#include <nullscope/attention_structure.hpp>
 #include <nullscope/attention_weights.hpp>
 #include <nullscope/bfloat16.hpp>
 #include <nullscope/context.hpp>
@@ -14,12 +15,14 @@
 #include <nullscope/encoded_text.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/gemm.hpp>
+#include <nullscope/k_means.hpp>
 #include <nullscope/launch.hpp>
 #include <nullscope/layers.hpp>
 #include <nullscope/layout.hpp>
 #include <nullscope/model_folder.hpp>
 #include <nullscope/model_states.hpp>
 #include <nullscope/model_store.hpp>
+#include <nullscope/model_structure.hpp>
 #include <nullscope/null_space.hpp>
 #include <nullscope/operation.hpp>
 #include <nullscope/optimizer.hpp>
@@ -27,10 +30,13 @@
 #include <nullscope/random.hpp>
 #include <nullscope/rank_tolerance.hpp>
 #include <nullscope/relative_bias.hpp>
+#include <nullscope/reversal_experiment.hpp>
 #include <nullscope/rows.hpp>
 #include <nullscope/safetensors.hpp>
 #include <nullscope/simplex.hpp>
+#include <nullscope/structure_norm.hpp>
 #include <nullscope/svd.hpp>
+#include <nullscope/task_subspace.hpp>
 #include <nullscope/tensor.hpp>
 #include <nullscope/text_classifier.hpp>
 #include <nullscope/text_encoder.hpp>
