@@ -56,8 +56,10 @@ int main(int argc, char** argv) {
   nullscope::cli::add_experiment(app);
   nullscope::cli::add_explain(app);
   nullscope::cli::add_faithfulness(app);
+  nullscope::cli::add_experiment_reversal(app);
   nullscope::cli::add_models(app);
   nullscope::cli::add_rank(app);
+  nullscope::cli::add_structure(app);
   nullscope::cli::add_svd(app);
   nullscope::cli::add_sweep(app);
   nullscope::cli::add_train(app);

@@ -26,7 +26,7 @@ const function_table& all_functions() {
     const bool fp64 = properties(select_device()).fp64;
     function_table table;
     for (const auto functions : {blas_functions, lapack_functions, null_space_functions, attention_functions,
-                                 model_functions, attribution_functions}) {
+                                 model_functions, attribution_functions, structure_functions}) {
       table = joined(std::move(table), functions(fp64));
     }
     return table;
@@ -212,7 +212,8 @@ bool needs_no_row(const std::string& function) {
                                            "explain",
                                            "train_network",
                                            "compare_surrogates",
-                                           "recover_slalom"};
+                                           "recover_slalom",
+                                           "run_reversal"};
   return known.contains(function);
 }
 
