@@ -6,6 +6,7 @@
 #include <nullscope/device.hpp>
 #include <nullscope/effective_attention.hpp>
 #include <nullscope/errors.hpp>
+#include <optional>
 
 #include "commands.hpp"
 #include "matrices.hpp"
@@ -15,7 +16,7 @@ namespace nullscope::cli {
 namespace {
 
 struct effective_command {
-  std::string input, output, device;
+  std::string input, output, prefix, device;
   effective_attention_options options;
   std::int64_t length = 0;  ///< 0: all tokens
   bool dense = false;
@@ -27,18 +28,46 @@ tensor<T> load_heads(const context& ctx, const safetensors_file& file, std::stri
   return load_matrices<T>(ctx, file, matrices_at(file, name));
 }
 
+/// A tensor that may be left out.
 template <class T>
-tensor<T> load_projection(const context& ctx, const safetensors_file& file) {
-  return file.find("h") == nullptr ? tensor<T>() : load_heads<T>(ctx, file, "h");
+tensor<T> load_optional(const context& ctx, const safetensors_file& file, const std::string& name) {
+  return file.find(name) == nullptr ? tensor<T>() : load_heads<T>(ctx, file, name);
+}
+
+/// The single number of a tensor, if there is one of that name.
+template <class T>
+std::optional<T> number_at(const safetensors_file& file, const std::string& name) {
+  const safetensors_entry* entry = file.find(name);
+  if (entry == nullptr) return std::nullopt;
+  const std::vector<T> numbers = file.read<T>(*entry);
+  if (numbers.size() == 1) return numbers[0];
+  throw invalid_argument(fmt::format("tensor \"{}\" has shape {}; expected one number", name, entry->shape));
+}
+
+/// The options, completed by what the file says of the scores: `encode` writes scale, causal and bias.
+template <class T>
+effective_attention_tensor_options<T> options_of(const effective_command& command, const safetensors_file& file,
+                                                 const tensor<T>& bias) {
+  effective_attention_tensor_options<T> options{command.options};
+  options.bias = bias;
+  if (options.scale == 0) options.scale = number_at<double>(file, command.prefix + "scale").value_or(0);
+  options.causal |= number_at<std::uint8_t>(file, command.prefix + "causal").value_or(0) != 0;
+  if (command.length > 0) options.lengths = {command.length};
+  return options;
 }
 
 /// The first tokens of q, k and of what was computed from them; all if there is no padding.
 template <class T>
-attention_factors<T> factors_of(const tensor<T>& q, const tensor<T>& k, const effective_attention_tensors<T>& result,
-                                std::int64_t queries, std::int64_t keys) {
-  return {slice(q.template as<3>(), 1, 0, queries), slice(k.template as<3>(), 1, 0, keys),
-          slice(result.log_sum_exp.template as<2>(), 1, 0, queries), slice(result.p.template as<3>(), 1, 0, queries),
-          slice(result.u.template as<3>(), 1, 0, keys)};
+attention_factors<T> factors_of(const tensor<T>& q, const tensor<T>& k, const tensor<T>& bias,
+                                const effective_attention_tensors<T>& result, std::int64_t queries, std::int64_t keys) {
+  view<const T, 3> of_tokens = bias;
+  if (!of_tokens.is_absent()) of_tokens = slice(slice(of_tokens, 1, 0, queries), 2, 0, keys);
+  return {slice(q.template as<3>(), 1, 0, queries),
+          slice(k.template as<3>(), 1, 0, keys),
+          slice(result.log_sum_exp.template as<2>(), 1, 0, queries),
+          slice(result.p.template as<3>(), 1, 0, queries),
+          slice(result.u.template as<3>(), 1, 0, keys),
+          of_tokens};
 }
 
 /// One of the dense matrices [heads, queries, keys], one head at a time: the device holds S^2 numbers, not heads * S^2.
@@ -49,11 +78,11 @@ std::vector<T> dense_matrix(context& ctx, const attention_factors<T>& factors, c
   std::vector<T> all;
   all.reserve(static_cast<std::size_t>(heads * one.size()));
   for (std::int64_t head = 0; head < heads; ++head) {
-    const auto of_head = [&](const auto& array) { return slice(array, 0, head, 1); };
-    attention_part(
-        ctx,
-        {of_head(factors.q), of_head(factors.k), of_head(factors.log_sum_exp), of_head(factors.p), of_head(factors.u)},
-        one, options)
+    const auto of_head = [&](const auto& array) { return array.is_absent() ? array : slice(array, 0, head, 1); };
+    attention_part(ctx,
+                   {of_head(factors.q), of_head(factors.k), of_head(factors.log_sum_exp), of_head(factors.p),
+                    of_head(factors.u), of_head(factors.bias)},
+                   one, options)
         .wait_and_throw();
     const std::vector<T> host = one.to_host();
     all.insert(all.end(), host.begin(), host.end());
@@ -77,10 +106,11 @@ void report_failures(const std::vector<T>& raw_norm) {
 template <class T>
 void write_parts(const effective_command& command, const safetensors_file& file) {
   context ctx(select_device(command.device));
-  const tensor<T> q = load_heads<T>(ctx, file, "q"), k = load_heads<T>(ctx, file, "k"),
-                  v = load_heads<T>(ctx, file, "v"), h = load_projection<T>(ctx, file);
-  effective_attention_tensor_options<T> options{command.options};
-  if (command.length > 0) options.lengths = {command.length};
+  const std::string& prefix = command.prefix;
+  const tensor<T> q = load_heads<T>(ctx, file, prefix + "q"), k = load_heads<T>(ctx, file, prefix + "k"),
+                  v = load_heads<T>(ctx, file, prefix + "v"), h = load_optional<T>(ctx, file, prefix + "h"),
+                  bias = load_optional<T>(ctx, file, prefix + "bias");
+  const effective_attention_tensor_options<T> options = options_of(command, file, bias);
   const effective_attention_tensors<T> result = effective_attention(ctx, q, k, v, h, options);
 
   const std::int64_t heads = q.shape()[0];
@@ -110,7 +140,7 @@ void write_parts(const effective_command& command, const safetensors_file& file)
   if (command.dense) {
     const std::int64_t queries = command.length > 0 ? command.length : q.shape()[1];
     const std::int64_t keys = command.length > 0 ? command.length : k.shape()[1];
-    const attention_factors<T> factors = factors_of(q, k, result, queries, keys);
+    const attention_factors<T> factors = factors_of(q, k, bias, result, queries, keys);
     const auto dense = [&](attention_matrix matrix) {
       return dense_matrix(ctx, factors, {.matrix = matrix, .scale = options.scale, .causal = options.causal});
     };
@@ -135,7 +165,7 @@ void write_parts(const effective_command& command, const safetensors_file& file)
 
 void run(const effective_command& command) {
   const safetensors_file file(command.input);
-  if (file.at("q").type == element_type::f64) {
+  if (file.at(command.prefix + "q").type == element_type::f64) {
     write_parts<double>(command, file);
   } else {
     write_parts<float>(command, file);
@@ -152,16 +182,19 @@ void add_effective_attention(CLI::App& app) {
   effective
       ->add_option("--input", command->input,
                    "Safetensors file with q, k [heads, S, d_k], v [heads, S, d_v] and, if there is an output "
-                   "projection, h [heads, d_v, d]")
+                   "projection, h [heads, d_v, d]; scale, causal and bias [heads, S, S] count if they are there")
       ->required()
       ->check(some_path());
   effective->add_option("--output", command->output, "Safetensors file to write")->required()->check(some_path());
+  effective->add_option("--prefix", command->prefix, "What stands before the names, such as 3/ for text 3 of encode");
   effective->add_flag("--dense", command->dense, "Also write the matrices raw, effective and null, [heads, S, S] each");
   effective->add_option("--length", command->length, "Number of tokens, without padding (default: all)")
       ->check(positive_integer());
   effective->add_flag("--causal", command->options.causal,
                       "Causal attention: each token sees itself and the tokens before it");
-  effective->add_option("--scale", command->options.scale, "Scale of the scores q k^T (default: 1 / sqrt(d_k))")
+  effective
+      ->add_option("--scale", command->options.scale,
+                   "Scale of the scores q k^T (default: the file's, or 1 / sqrt(d_k))")
       ->check(positive_number());
   effective
       ->add_option("--rtol", command->options.tolerance.relative,

@@ -1,6 +1,7 @@
 /// nullscope rank: numerical ranks and null-space dimensions of the matrices of a safetensors file.
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <nullscope/device.hpp>
 #include <nullscope/null_space.hpp>
@@ -13,20 +14,22 @@ namespace nullscope::cli {
 namespace {
 
 struct rank_command {
-  std::string input, device;
+  std::string input, prefix, device;
   range_options options;
   bool as_json = false;
 };
 
 template <class T>
-range_tensors<T> compute(context& ctx, const safetensors_file& file, const range_options& options) {
-  const bool has_t = file.find("t") != nullptr, has_factors = file.find("v") != nullptr && file.find("h") != nullptr;
+range_tensors<T> compute(context& ctx, const safetensors_file& file, const rank_command& command) {
+  const std::string t = command.prefix + "t", v = command.prefix + "v", h = command.prefix + "h";
+  const bool has_t = file.find(t) != nullptr, has_factors = file.find(v) != nullptr && file.find(h) != nullptr;
   if (has_t == has_factors) {
-    throw invalid_argument("the input must have either a tensor \"t\" or the pair \"v\" and \"h\" (T = V H)");
+    throw invalid_argument(
+        fmt::format("the input must have either a tensor \"{}\" or the pair \"{}\" and \"{}\" (T = V H)", t, v, h));
   }
-  if (has_t) return range_basis(ctx, load_matrices<T>(ctx, file, matrices_at(file, "t")), options);
-  return range_basis(ctx, load_matrices<T>(ctx, file, matrices_at(file, "v")),
-                     load_matrices<T>(ctx, file, matrices_at(file, "h")), options);
+  if (has_t) return range_basis(ctx, load_matrices<T>(ctx, file, matrices_at(file, t)), command.options);
+  return range_basis(ctx, load_matrices<T>(ctx, file, matrices_at(file, v)),
+                     load_matrices<T>(ctx, file, matrices_at(file, h)), command.options);
 }
 
 template <class T>
@@ -56,7 +59,7 @@ void print_table(const nlohmann::ordered_json& rows) {
 template <class T>
 void print_ranks(const rank_command& command, const safetensors_file& file) {
   context ctx(select_device(command.device));
-  const range_tensors<T> result = compute<T>(ctx, file, command.options);
+  const range_tensors<T> result = compute<T>(ctx, file, command);
   const std::vector<T> values = result.s.to_host();
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < result.rank.size(); ++i) rows.push_back(row(result, values, i));
@@ -69,8 +72,9 @@ void print_ranks(const rank_command& command, const safetensors_file& file) {
 
 void run(const rank_command& command) {
   const safetensors_file file(command.input);
-  const bool is_double = std::ranges::any_of(file.entries(), [](const safetensors_entry& entry) {
-    return entry.type == element_type::f64 && (entry.name == "t" || entry.name == "v" || entry.name == "h");
+  const bool is_double = std::ranges::any_of(std::array{"t", "v", "h"}, [&](const char* name) {
+    const safetensors_entry* entry = file.find(command.prefix + name);
+    return entry != nullptr && entry->type == element_type::f64;
   });
   if (is_double) {
     print_ranks<double>(command, file);
@@ -88,6 +92,7 @@ void add_rank(CLI::App& app) {
                    "Safetensors file with t [batch, S, d], or v [batch, S, d_v] and h [batch, d_v, d]")
       ->required()
       ->check(some_path());
+  rank->add_option("--prefix", command->prefix, "What stands before the names, such as 3/ for text 3 of encode");
   rank->add_option("--rtol", command->options.tolerance.relative,
                    "Count singular values above this fraction of the largest (default: max(S, d) * eps)")
       ->check(not_negative_number());

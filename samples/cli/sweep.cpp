@@ -6,6 +6,35 @@
 namespace nullscope::cli {
 namespace {
 
+void add_model_options(CLI::App& sweep, text_input_options& input) {
+  input.model.clear();
+  input.warns = false;  // longer texts are cut to every length anyway
+  CLI::Option* file =
+      sweep.add_option("--file", input.file, "The texts: one per line, or a table (.csv, .tsv)")->check(some_path());
+  sweep.add_option("--text-column", input.text_column, "The column of the table that holds the texts")->needs(file);
+  CLI::Option* model = sweep
+                           .add_option("--model", input.model,
+                                       "Sweep the heads of this model (a name, see nullscope models, or a folder) "
+                                       "that reads the texts of --file (default: random heads)")
+                           ->check(some_path())
+                           ->needs(file);
+  file->needs(model);
+  for (const char* name : {"--width", "--heads", "--key-size", "--heads-are"}) {
+    model->excludes(sweep.get_option(name));
+  }
+}
+
+/// The texts of a sweep over a model, and the settings that follow from both.
+void read_texts(sweep_command& command, const text_input_options& input, bool has_max_length) {
+  const auto texts = std::make_shared<const sweep_texts>(input);
+  sweep_settings& settings = command.settings;
+  if (!has_max_length) {
+    settings.max_length = std::max(settings.min_length, std::min(settings.max_length, texts->longest()));
+  }
+  settings = texts->keep_reached_lengths(complete(texts->describe_model_in(settings)));
+  command.texts = texts;
+}
+
 void add_options(CLI::App& sweep, sweep_command& command) {
   sweep_settings& settings = command.settings;
   const auto number = [&](const char* name, std::int64_t& value, const char* text) {
@@ -61,12 +90,16 @@ void add_options(CLI::App& sweep, sweep_command& command) {
 
 void add_sweep(CLI::App& app) {
   auto command = std::make_shared<sweep_command>();
+  auto input = std::make_shared<text_input_options>();
   CLI::App* sweep = app.add_subcommand(
       "sweep", "Rank and null space of T = V H, and the correlation of raw and effective attention, over the length");
   add_options(*sweep, *command);
+  add_model_options(*sweep, *input);
   sweep->footer(
-      "The heads are random: normal tokens E, weights with deviation 1 / sqrt(rows), V = E W_V. Prints one line per\n"
-      "length. sweep.csv and sweep.json contain every head, sweep.svg is a chart. Finished work is kept in\n"
+      "The heads are random: normal tokens E, weights with deviation 1 / sqrt(rows), V = E W_V. With --model they are\n"
+      "those of all layers of a model: at each length S, it reads --samples texts of at least S tokens, chosen by the\n"
+      "seed and cut to S; V includes its bias. Prints one line per length. sweep.csv and sweep.json contain every "
+      "head, sweep.svg is a chart. Finished work is kept in\n"
       "sweep.journal until the end, so that --resume can continue after an interruption. The same settings and seed\n"
       "give the same files, however the work is split.\n"
       "Interrupted by a signal, it exits with 128 + the number of the signal (130: Ctrl-C).\n\n"
@@ -75,9 +108,14 @@ void add_sweep(CLI::App& app) {
       "  nullscope sweep --samples 100 --heads-are concatenated --min-length 64 --pearson-up-to 0\n"
       "  nullscope sweep --lengths 66,100,128 --logit-rank\n"
       "  nullscope sweep --max-length 131072 --type f32 --output long --resume\n"
+      "  nullscope sweep --model minilm --file reviews.csv --text-column text --samples 20 --output minilm\n"
       "  mpirun -n 4 nullscope sweep --output results          (needs a build with NULLSCOPE_MPI)");
-  sweep->callback([command] {
-    command->settings = complete(command->settings);
+  sweep->callback([command, input, sweep] {
+    if (input->model.empty()) {
+      command->settings = complete(command->settings);
+    } else {
+      read_texts(*command, *input, sweep->count("--max-length") > 0);
+    }
     run_sweep(*command);
   });
 }

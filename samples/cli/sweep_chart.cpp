@@ -120,9 +120,7 @@ std::string sweep_chart(const sweep_settings& settings, const std::vector<sweep_
   if (!pearson.series.empty()) panels.push_back(std::move(pearson));
   if (settings.logit_rank) panels.push_back(logit_panel(settings, summaries));
   const std::size_t columns = panels.size() == 4 ? 2 : panels.size();
-  return draw_chart(fmt::format("Null-space sweep: d = {}, {} heads, d_k = {}, seed {}", settings.width, settings.heads,
-                                settings.key_size, settings.seed),
-                    panels, columns);
+  return draw_chart(fmt::format("Null-space sweep: {}, seed {}", describe(settings), settings.seed), panels, columns);
 }
 
 }  // namespace nullscope::cli

@@ -23,8 +23,9 @@ struct chunk_results {
 template <class T>
 class sweep_chunk {
  public:
-  sweep_chunk(const sweep_settings& settings, const sweep_unit& unit, const head_range& range)
+  sweep_chunk(const sweep_settings& settings, head_source<T>& source, const sweep_unit& unit, const head_range& range)
       : settings_(settings),
+        source_(source),
         unit_(unit),
         range_(range),
         is_logits_(unit.kind == sweep_kind::logits),
@@ -34,7 +35,7 @@ class sweep_chunk {
   sycl::event compute(context& ctx, chunk_results<T>& results) const {
     operation op(ctx, "sweep");
     const std::int64_t count = range_.count, s = unit_.length, k = std::min(s, settings_.value_size(unit_.kind));
-    const sweep_heads<T> heads(op, settings_, unit_, range_, has_scores_);
+    const sweep_heads<T> heads = source_.make(op, unit_, range_, has_scores_);
     // u, and a column of zeros, where the vector of ones will go
     const view<T, 3> basis = op.take_array<T>(count, s, k + 1), u = slice(basis, 2, 0, k);
     op.run([=](sycl::queue& queue, const events& dependencies) {
@@ -48,21 +49,22 @@ class sweep_chunk {
       const view<T, 3> p = op.take_array<T>(count, s, k);
       const view<T, 2> log_sum_exp = op.take_array<T>(count, s);
       const auto summary = op.take_array<effective_attention_summary<T>>(count);
-      effective_attention(ctx, {heads.q, heads.k, heads.v, heads.h},
+      effective_attention(ctx, heads.operands(),
                           {.p = p,
                            .u = u,
                            .s = singular_values,
                            .rank = rank,
                            .status = status,
                            .log_sum_exp = log_sum_exp,
-                           .summary = summary});
+                           .summary = summary},
+                          {.causal = heads.causal});
       append_ones(ctx, rank, {.basis = basis, .rank_with_ones = rank_with_ones});
       to_host(op, summary, results.summary);
       if (is_logits_) {
-        find_logit_ranks(op, heads, {heads.q, heads.k, log_sum_exp, p, u}, basis, rank_with_ones, results);
+        find_logit_ranks(op, heads, {heads.views.q, heads.views.k, log_sum_exp, p, u}, basis, rank_with_ones, results);
       }
     } else {
-      range_basis(ctx, {heads.v, heads.h}, {.u = u, .s = singular_values, .rank = rank, .status = status});
+      range_basis(ctx, {heads.views.v, heads.views.h}, {.u = u, .s = singular_values, .rank = rank, .status = status});
       append_ones(ctx, rank, {.basis = basis, .rank_with_ones = rank_with_ones});
     }
     to_host(op, status, results.status);
@@ -95,7 +97,7 @@ class sweep_chunk {
     const view<std::int64_t, 1> alternative_rank = op.take_array<std::int64_t>(count);
     attention_part(op.ctx(), factors, raw, {.matrix = attention_matrix::raw});
     simplex_alternatives(op.ctx(), {raw, basis, rank_with_ones}, {alternatives, lambda},
-                         {.stream = heads.alternatives_stream(range_), .share = share_of_largest_step});
+                         {.stream = heads.alternatives, .share = share_of_largest_step});
     logit_rank(op.ctx(), raw, raw_rank);
     logit_rank(op.ctx(), merge(alternatives, 0), alternative_rank);
     to_host(op, raw_rank, results.raw_logit_rank);
@@ -103,6 +105,7 @@ class sweep_chunk {
   }
 
   const sweep_settings& settings_;
+  head_source<T>& source_;
   const sweep_unit& unit_;
   head_range range_;
   bool is_logits_, has_scores_;

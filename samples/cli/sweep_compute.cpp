@@ -8,6 +8,8 @@
 #include <nullscope/tensor.hpp>
 
 #include "sweep_chunk.hpp"
+#include "sweep_model_heads.hpp"
+#include "sweep_random_heads.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -20,9 +22,18 @@ double in_mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20
 template <class T>
 class computer : public sweep_computer {
  public:
-  computer(const sweep_settings& settings, const sycl::device& device) : settings_(settings), ctx_(device) {}
+  computer(const sweep_settings& settings, const sweep_texts* texts, const sycl::device& device)
+      : settings_(settings), ctx_(device) {
+    if (texts == nullptr) {
+      source_ = std::make_unique<random_heads<T>>(settings_);
+    } else {
+      source_ = std::make_unique<model_heads<T>>(ctx_, settings_, *texts);
+    }
+  }
 
-  std::int64_t memory_of(const sweep_unit& unit) override { return bytes_of(unit, chunk_size(unit)); }
+  std::int64_t memory_of(const sweep_unit& unit) override {
+    return bytes_of(unit, chunk_size(unit)) + source_->bytes();
+  }
 
   std::vector<sweep_row> compute(const sweep_unit& unit) override {
     const std::int64_t size = chunk_size(unit), end = unit.first + unit.count;
@@ -37,7 +48,7 @@ class computer : public sweep_computer {
     for (std::int64_t first = unit.first; first < end; first += size) {
       const head_range range{first, std::min(size, end - first)};
       chunk_results<T> results;
-      sweep_chunk<T>(settings_, unit, range).compute(ctx_, results).wait_and_throw();
+      sweep_chunk<T>(settings_, *source_, unit, range).compute(ctx_, results).wait_and_throw();
       append_rows(unit, range, results, rows);
     }
     return rows;
@@ -49,7 +60,7 @@ class computer : public sweep_computer {
     return required_workspace(ctx_, [&](context& ctx) {
       for (const std::int64_t count : {size, unit.count % size}) {
         chunk_results<T> results;
-        if (count > 0) sweep_chunk<T>(settings_, unit, {unit.first, count}).compute(ctx, results);
+        if (count > 0) sweep_chunk<T>(settings_, *source_, unit, {unit.first, count}).compute(ctx, results);
       }
     });
   }
@@ -57,7 +68,7 @@ class computer : public sweep_computer {
   /// As many heads at once as the budget allows, found by halving.
   std::int64_t chunk_size(const sweep_unit& unit) {
     for (std::int64_t size = unit.count;; size = (size + 1) / 2) {
-      const std::int64_t bytes = bytes_of(unit, size);
+      const std::int64_t bytes = bytes_of(unit, size) + source_->bytes();
       if (bytes <= settings_.memory) return size;
       if (size > 1) continue;
       throw invalid_argument(
@@ -71,10 +82,11 @@ class computer : public sweep_computer {
     const auto& [status, rank, with_ones, summary, raw, alternative] = results;
     for (std::size_t i = 0; i < status.size(); ++i) {
       const std::int64_t number = range.first + static_cast<std::int64_t>(i);
-      sweep_row row{unit.kind, unit.length, number / settings_.heads, number % settings_.heads};
+      sweep_row row = row_of(settings_, unit, number);
       if (status[i] != svd_converged || rank[i] < 0) {
-        throw computation_error(fmt::format("sweep: the rank of head {} of sample {} at length {} was not found",
-                                            row.head, row.sample, row.length),
+        const std::string layer = row.layer > 0 ? fmt::format(" of layer {}", row.layer) : "";
+        throw computation_error(fmt::format("sweep: the rank of head {}{} of sample {} at length {} was not found",
+                                            row.head, layer, row.sample, row.length),
                                 {number});
       }
       if (!raw.empty() && (raw[i] < 0 || alternative[i] < 0)) {  // a weight is zero, or the SVD failed
@@ -96,13 +108,15 @@ class computer : public sweep_computer {
   sweep_settings settings_;
   tensor<std::byte> memory_;  // the workspace of the context: never more than the budget
   context ctx_;
+  std::unique_ptr<head_source<T>> source_;
 };
 
 }  // namespace
 
-std::unique_ptr<sweep_computer> make_sweep_computer(const sweep_settings& settings, const sycl::device& device) {
-  if (settings.is_double) return std::make_unique<computer<double>>(settings, device);
-  return std::make_unique<computer<float>>(settings, device);
+std::unique_ptr<sweep_computer> make_sweep_computer(const sweep_settings& settings, const sweep_texts* texts,
+                                                    const sycl::device& device) {
+  if (settings.is_double) return std::make_unique<computer<double>>(settings, texts, device);
+  return std::make_unique<computer<float>>(settings, texts, device);
 }
 
 }  // namespace nullscope::cli

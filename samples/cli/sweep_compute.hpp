@@ -7,6 +7,7 @@
 
 #include "sweep_rows.hpp"
 #include "sweep_settings.hpp"
+#include "sweep_texts.hpp"
 
 namespace nullscope::cli {
 
@@ -21,6 +22,8 @@ class sweep_computer {
   virtual std::int64_t memory_of(const sweep_unit& unit) = 0;
 };
 
-std::unique_ptr<sweep_computer> make_sweep_computer(const sweep_settings& settings, const sycl::device& device);
+/// `texts` are those of a sweep over a model, otherwise null; they are not used after this call.
+std::unique_ptr<sweep_computer> make_sweep_computer(const sweep_settings& settings, const sweep_texts* texts,
+                                                    const sycl::device& device);
 
 }  // namespace nullscope::cli

@@ -47,6 +47,7 @@ nlohmann::ordered_json to_json(const sweep_row& row) {
   nlohmann::ordered_json json{{"length", row.length}};
   if (row.kind != sweep_kind::logits) json["heads_are"] = to_string(row.kind);
   json["sample"] = row.sample;
+  if (row.layer > 0) json["layer"] = row.layer;
   json["head"] = row.head;
   if (row.kind == sweep_kind::logits) {
     json["raw_rank"] = row.raw_logit_rank;
@@ -90,11 +91,14 @@ std::string table_line(const sweep_summary& summary) {
 }
 
 std::string sweep_csv(const std::vector<sweep_row>& rows) {
-  std::string text = "length,heads_are,sample,head,rank,null_dim,null_dim_ones,pearson\n";
+  const bool has_layers = !rows.empty() && rows[0].layer > 0;
+  std::string text =
+      fmt::format("length,heads_are,sample,{}head,rank,null_dim,null_dim_ones,pearson\n", has_layers ? "layer," : "");
   for (const sweep_row& row : rows) {
     if (row.kind == sweep_kind::logits) continue;
-    text += fmt::format("{},{},{},{},{},{},{},{}\n", row.length, to_string(row.kind), row.sample, row.head, row.rank,
-                        row.null_dim, row.null_dim_ones, csv_number(row.pearson));
+    const std::string layer = has_layers ? fmt::format("{},", row.layer) : "";
+    text += fmt::format("{},{},{},{}{},{},{},{},{}\n", row.length, to_string(row.kind), row.sample, layer, row.head,
+                        row.rank, row.null_dim, row.null_dim_ones, csv_number(row.pearson));
   }
   return text;
 }

@@ -13,7 +13,7 @@ namespace nullscope::cli {
 std::string table_head(sweep_kind kind);
 std::string table_line(const sweep_summary& summary);
 
-/// One line per head. The rows of kind logits go to a separate file.
+/// One line per head, with its layer if the heads are those of a model. The rows of kind logits go to a separate file.
 std::string sweep_csv(const std::vector<sweep_row>& rows);
 std::string logit_csv(const std::vector<sweep_row>& rows);
 

@@ -23,6 +23,11 @@ sweep_spread spread_of(const std::vector<sweep_row>& rows, Number sweep_row::*me
 
 }  // namespace
 
+sweep_row row_of(const sweep_settings& settings, const sweep_unit& unit, std::int64_t i) {
+  const std::int64_t head = i % settings.heads, per_layer = settings.model ? settings.model->heads : settings.heads;
+  return {unit.kind, unit.length, i / settings.heads, settings.model ? head / per_layer + 1 : 0, head % per_layer};
+}
+
 nlohmann::json encode(const std::vector<sweep_row>& rows) {
   nlohmann::json numbers = nlohmann::json::array();
   for (const sweep_row& row : rows) {
@@ -39,7 +44,7 @@ std::vector<sweep_row> decode(const nlohmann::json& numbers, const sweep_setting
   std::vector<sweep_row> rows;
   for (std::int64_t i = unit.first; i < unit.first + unit.count; ++i) {
     const nlohmann::json& line = numbers.at(static_cast<std::size_t>(i - unit.first));
-    sweep_row row{unit.kind, unit.length, i / settings.heads, i % settings.heads};
+    sweep_row row = row_of(settings, unit, i);
     if (unit.kind == sweep_kind::logits) {
       row.raw_logit_rank = line.at(0);
       row.alternative_logit_rank = line.at(1);

@@ -11,11 +11,14 @@ namespace nullscope::cli {
 
 struct sweep_row {
   sweep_kind kind;
-  std::int64_t length, sample, head;
+  std::int64_t length, sample, layer, head;                     ///< layer from 1; 0: random heads
   std::int64_t rank = 0, null_dim = 0, null_dim_ones = 0;       ///< of T; not of kind logits
   double pearson = std::numeric_limits<double>::quiet_NaN();    ///< of raw and effective attention; NaN: not computed
   std::int64_t raw_logit_rank = 0, alternative_logit_rank = 0;  ///< only of kind logits
 };
+
+/// A row without results: number i of a unit's length, counted as there.
+sweep_row row_of(const sweep_settings& settings, const sweep_unit& unit, std::int64_t i);
 
 /// The numbers of a row as the journal keeps them, and back.
 nlohmann::json encode(const std::vector<sweep_row>& rows);

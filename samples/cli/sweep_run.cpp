@@ -141,8 +141,8 @@ class sweep_run {
   void introduce(std::int64_t memory) {
     if (command_.quiet) return;
     const sweep_settings& s = command_.settings;
-    fmt::print("Null-space sweep: d = {}, {} heads, d_k = {}, seed {}, {} on {}\n", s.width, s.heads, s.key_size,
-               s.seed, s.is_double ? "f64" : "f32", identity_["device"].get<std::string>());
+    fmt::print("Null-space sweep: {}, seed {}, {} on {}\n", describe(s), s.seed, s.is_double ? "f64" : "f32",
+               identity_["device"].get<std::string>());
     const auto kept = std::ranges::count_if(journal_->kept(), [](const auto& rows) { return !rows.is_null(); });
     fmt::print("{} units of work{}; at most {} MiB of device memory per process\n\n", units_.size(),
                kept > 0 ? fmt::format(", {} of them finished", kept) : "", (memory >> 20) + 1);
@@ -227,7 +227,7 @@ void run_sweep(const sweep_command& given) {
   const auto prepare = [&] {
     const sycl::device device = device_for(command.device, splitter->place_on_machine());
     command.settings.is_double = command.type.empty() ? properties(device).fp64 : command.type == "f64";
-    computer = make_sweep_computer(command.settings, device);
+    computer = make_sweep_computer(command.settings, command.texts.get(), device);
     return device;
   };
   if (splitter->is_first()) {

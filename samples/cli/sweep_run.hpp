@@ -2,14 +2,17 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "sweep_settings.hpp"
+#include "sweep_texts.hpp"
 
 namespace nullscope::cli {
 
 struct sweep_command {
   sweep_settings settings;
+  std::shared_ptr<const sweep_texts> texts;  ///< of a sweep over a model, otherwise null
   std::string device;
   std::string type;  ///< f32 or f64; empty: f64 if the device supports it
   std::filesystem::path folder = ".";

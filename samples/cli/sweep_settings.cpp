@@ -65,6 +65,9 @@ std::string_view to_string(sweep_kind kind) {
 }
 
 std::int64_t sweep_settings::samples_of(sweep_kind kind, std::int64_t length) const {
+  if (model) {
+    if (const auto known = model->samples.find(length); known != model->samples.end()) return known->second;
+  }
   if (samples > 0) return samples;
   const std::int64_t most = kind == sweep_kind::added ? default_added_samples : default_samples;
   return std::clamp<std::int64_t>(most * samples_shrink_after / length, 1, most);
@@ -87,7 +90,7 @@ std::vector<sweep_kind> sweep_settings::kinds() const {
 sweep_settings complete(sweep_settings settings) {
   require(settings.heads < head_limit, fmt::format("{} heads are too many", settings.heads));
   require(settings.width < width_limit, fmt::format("a width of {} is too large", settings.width));
-  require(settings.width % settings.heads == 0,
+  require(settings.model || settings.width % settings.heads == 0,
           fmt::format("a width of {} cannot be divided among {} heads", settings.width, settings.heads));
   if (settings.key_size == 0) settings.key_size = settings.width / settings.heads;
   require(settings.key_size < width_limit, fmt::format("a key size of {} is too large", settings.key_size));
@@ -96,6 +99,7 @@ sweep_settings complete(sweep_settings settings) {
       fmt::format("--logit-rank needs heads of at most {} columns", attention_columns));
   require(!settings.logit_rank || settings.value_size(sweep_kind::logits) > 1 || settings.key_size > 1,
           "--logit-rank needs heads of more than one column");
+  require(!settings.model || !settings.logit_rank, "--logit-rank is for random heads, not for those of a model");
   require(settings.samples < sample_limit, fmt::format("{} samples are too many", settings.samples));
   if (settings.lengths.empty()) {
     require(settings.min_length <= settings.max_length,
@@ -112,21 +116,38 @@ sweep_settings complete(sweep_settings settings) {
   return settings;
 }
 
+std::string describe(const sweep_settings& settings) {
+  const std::string sizes = fmt::format("d = {}, {} heads, d_k = {}", settings.width,
+                                        settings.model ? settings.model->heads : settings.heads, settings.key_size);
+  return settings.model ? fmt::format("{}, {} layers, {}", settings.model->name, settings.model->layers, sizes) : sizes;
+}
+
 nlohmann::ordered_json to_json(const sweep_settings& settings) {
   const auto number_or_default = [](std::int64_t number, bool is_default) {
     return is_default ? nlohmann::ordered_json("default") : nlohmann::ordered_json(number);
   };
-  return {{"lengths", settings.lengths},
-          {"samples", number_or_default(settings.samples, settings.samples == 0)},
-          {"width", settings.width},
-          {"heads", settings.heads},
-          {"key_size", settings.key_size},
-          {"heads_are", settings.heads_are},
-          {"seed", settings.seed},
-          {"type", settings.is_double ? "f64" : "f32"},
-          {"pearson_up_to", number_or_default(settings.pearson_up_to, settings.pearson_up_to < 0)},
-          {"logit_rank", settings.logit_rank},
-          {"memory", settings.memory}};
+  nlohmann::ordered_json json{{"lengths", settings.lengths},
+                              {"samples", number_or_default(settings.samples, settings.samples == 0)},
+                              {"width", settings.width},
+                              {"heads", settings.heads},
+                              {"key_size", settings.key_size},
+                              {"heads_are", settings.heads_are},
+                              {"seed", settings.seed},
+                              {"type", settings.is_double ? "f64" : "f32"},
+                              {"pearson_up_to", number_or_default(settings.pearson_up_to, settings.pearson_up_to < 0)},
+                              {"logit_rank", settings.logit_rank},
+                              {"memory", settings.memory}};
+  if (!settings.model) return json;
+  nlohmann::ordered_json samples = nlohmann::ordered_json::array();
+  for (const auto& [length, count] : settings.model->samples) samples.push_back(count);
+  json["heads"] = settings.model->heads;
+  json["model"] = settings.model->name;
+  json["layers"] = settings.model->layers;
+  json["value_size"] = settings.model->value_size;
+  json["texts"] = settings.model->texts;
+  json["texts_per_length"] = samples;
+  json["checksum"] = settings.model->checksum;
+  return json;
 }
 
 std::vector<sweep_unit> units_of(const sweep_settings& settings) {

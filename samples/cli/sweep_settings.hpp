@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,20 +17,32 @@ enum class sweep_kind { concatenated, added, logits };
 
 std::string_view to_string(sweep_kind kind);
 
+/// A model whose heads are swept, instead of random ones.
+struct sweep_model {
+  std::string name, texts;                             ///< as given: the model, the file of the texts
+  std::int64_t layers = 0, heads = 0, value_size = 0;  ///< heads of one layer
+  std::map<std::int64_t, std::int64_t> samples = {};   ///< texts for each length: not all reach all lengths
+  std::string checksum = "";                           ///< of the model and of the chosen texts
+};
+
 struct sweep_settings {
   std::int64_t min_length = 16, max_length = 4096, per_doubling = 2;
-  std::vector<std::int64_t> lengths;  ///< listed by the user, or filled in by `complete`
-  std::int64_t samples = 0;           ///< 0: depends on kind and length, see `samples_of`
-  std::int64_t width = 512, heads = 8;
-  std::int64_t key_size = 0;  ///< 0: d / h
+  std::vector<std::int64_t> lengths;    ///< listed by the user, or filled in by `complete`
+  std::int64_t samples = 0;             ///< 0: depends on kind and length, see `samples_of`
+  std::int64_t width = 512, heads = 8;  ///< heads of a sample: of a model those of all layers
+  std::int64_t key_size = 0;            ///< 0: d / h
   std::string heads_are = "both";
   std::uint64_t seed = 1;
   bool is_double = false;
   std::int64_t pearson_up_to = -1;  ///< the largest length with a correlation; -1: all, for added heads 4096
   bool logit_rank = false;
   std::int64_t memory = std::int64_t{3} << 30;  ///< bytes of device memory that each process may use
+  std::optional<sweep_model> model = std::nullopt;
 
-  std::int64_t value_size(sweep_kind kind) const { return kind == sweep_kind::added ? width : width / heads; }
+  std::int64_t value_size(sweep_kind kind) const {
+    if (model) return model->value_size;
+    return kind == sweep_kind::added ? width : width / heads;
+  }
   std::int64_t samples_of(sweep_kind kind, std::int64_t length) const;
   bool has_pearson(sweep_kind kind, std::int64_t length) const;
   std::vector<sweep_kind> kinds() const;
@@ -36,6 +50,9 @@ struct sweep_settings {
 
 /// Fills in what follows from other settings. Throws usage_error on settings that make no sense.
 sweep_settings complete(sweep_settings settings);
+
+/// "d = 512, 8 heads, d_k = 64"
+std::string describe(const sweep_settings& settings);
 
 /// Everything that determines the numbers: two sweeps with equal settings write equal files.
 nlohmann::ordered_json to_json(const sweep_settings& settings);

@@ -108,6 +108,9 @@ transformer_config read_bert(const config_reader& reader, const std::string& fam
     config.first_position = reader.get<std::int64_t>("pad_token_id", 1) + 1;
     config.positions -= config.first_position;
     config.relative_buckets = reader.get<std::int64_t>("relative_attention_num_buckets", 32);
+    if (config.relative_buckets != 32) {  // `transformers` itself counts 32, whatever the table holds
+      reader.fail(fmt::format("relative_attention_num_buckets = {} is not supported (32)", config.relative_buckets));
+    }
   } else {
     config.segments = reader.get<std::int64_t>("type_vocab_size", 2);
   }
@@ -151,7 +154,7 @@ transformer_config read_gpt2(const config_reader& reader) {
   config.dropout = reader.get<double>("resid_pdrop", 0.1);
   config.pool = pooling::last;
   config.classifier_bias = false;
-  config.language_model = true;
+  config.language_model = reader.get<bool>("tie_word_embeddings", true);  // its logits are products with token vectors
   set_heads(reader, config);
   return config;
 }
@@ -318,6 +321,7 @@ bool fits_family(const std::string& family, const transformer_config& c) {
   if (!c.biases || !c.has_positions || c.pairs) return false;
   if ((c.order == norm_order::pre) != is_gpt2 || c.causal != is_gpt2 || c.embedding_norm == is_gpt2) return false;
   if ((c.relative_buckets > 0) != (family == "mpnet") || (c.segments > 0) != (family == "bert")) return false;
+  if (c.language_model && !is_gpt2) return false;
   if (family != "mpnet" && c.first_position != 0) return false;
   if (is_distil && c.norm_epsilon != 1e-12) return false;
   if (c.classes == 0) return true;
@@ -336,10 +340,12 @@ std::string detail::family_config(const model_description& description) {
   document["vocab_size"] = c.vocabulary;
   const bool classifies = c.classes > 0;
   const auto architecture = [&](const char* base) {
-    document["architectures"] = {fmt::format("{}{}", base, classifies ? "ForSequenceClassification" : "Model")};
+    const char* head = classifies ? "ForSequenceClassification" : c.language_model ? "LMHeadModel" : "Model";
+    document["architectures"] = {fmt::format("{}{}", base, head)};
   };
   if (description.family == "gpt2") {
     architecture("GPT2");
+    document["tie_word_embeddings"] = c.language_model;
     document["n_layer"] = c.layers;
     document["n_embd"] = c.width;
     document["n_head"] = c.heads;

@@ -90,6 +90,42 @@ std::vector<std::int64_t> shape_of(const parameter& p, const detail::tensor_plac
   return {place.rows, p.shape[1]};
 }
 
+/// The tensor for each place. Throws file_error with one line per tensor that is missing or has another shape.
+std::vector<tensor_files::found_tensor> find_all(const tensor_files& files, const std::vector<parameter>& parameters,
+                                                 const std::vector<detail::tensor_place>& places,
+                                                 const std::string& family, const fs::path& folder) {
+  const std::string prefix = detail::base_prefix(family);
+  std::vector<tensor_files::found_tensor> result;
+  std::vector<std::string> problems;
+  for (const detail::tensor_place& place : places) {
+    const std::vector<std::int64_t> expected = shape_of(*detail::find_parameter(parameters, place.parameter), place);
+    const std::string old = old_name(place.tensor);
+    const auto found = files.find({place.tensor, prefix + place.tensor, old, prefix + old});
+    if (!found) {
+      problems.push_back(fmt::format("{} {} is missing", place.tensor, expected));
+    } else if (found->entry->shape != expected) {
+      problems.push_back(fmt::format("{} is {}, expected {}", found->entry->name, found->entry->shape, expected));
+    } else {
+      result.push_back(*found);
+    }
+  }
+  if (problems.empty()) return result;
+  throw file_error(fmt::format("{}: {} tensors do not fit the model:\n  {}", folder.string(), problems.size(),
+                               fmt::join(problems, "\n  ")));
+}
+
+/// The transpose of x (rows, columns).
+template <class T>
+std::vector<T> transposed_numbers(const std::vector<T>& x, std::int64_t rows, std::int64_t columns) {
+  std::vector<T> result(x.size());
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      result[static_cast<std::size_t>(column * rows + row)] = x[static_cast<std::size_t>(row * columns + column)];
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 template <class T>
@@ -97,40 +133,25 @@ transformer<T> load_transformer(context& ctx, const fs::path& folder) {
   const model_description description = describe_model(folder);
   const tensor_files files(folder);
   transformer<T> model(ctx, description.config);
-  std::vector<T> values(static_cast<std::size_t>(model.values().size()));
-  std::vector<std::string> problems;
-  const std::string prefix = detail::base_prefix(description.family);
-  for (const detail::tensor_place& place : detail::tensor_places(description.family, description.config)) {
+  const std::vector<detail::tensor_place> places = detail::tensor_places(description.family, description.config);
+  const std::vector<tensor_files::found_tensor> found =
+      find_all(files, model.parameters(), places, description.family, folder);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const detail::tensor_place& place = places[i];
+    const auto& [file, entry] = found[i];
     const parameter& p = *detail::find_parameter(model.parameters(), place.parameter);
-    const std::vector<std::int64_t> expected = shape_of(p, place);
-    const auto found =
-        files.find({place.tensor, prefix + place.tensor, old_name(place.tensor), prefix + old_name(place.tensor)});
-    if (!found) {
-      problems.push_back(fmt::format("{} {} is missing", place.tensor, expected));
+    const std::int64_t columns = p.shape.size() == 1 ? 1 : p.shape[1], count = place.rows * columns;
+    T* const to = model.values().data() + p.offset + place.first_row * columns;
+    const auto copy_from = [&](const void* numbers) {
+      detail::copy(ctx.queue(), numbers, to, count * static_cast<std::int64_t>(sizeof(T)));
+    };
+    if (entry->type == element_type_of<T>() && !place.transposed) {
+      copy_from(entry->bytes.data());  // straight from the mapped file
       continue;
     }
-    if (found->entry->shape != expected) {
-      problems.push_back(fmt::format("{} is {}, expected {}", found->entry->name, found->entry->shape, expected));
-      continue;
-    }
-    const std::vector<T> numbers = found->file->read<T>(*found->entry);
-    const std::int64_t columns = p.shape.size() == 1 ? 1 : p.shape[1];
-    T* const to = values.data() + p.offset + place.first_row * columns;
-    if (!place.transposed) {
-      std::copy(numbers.begin(), numbers.end(), to);
-      continue;
-    }
-    for (std::int64_t row = 0; row < place.rows; ++row) {
-      for (std::int64_t column = 0; column < columns; ++column) {
-        to[row * columns + column] = numbers[static_cast<std::size_t>(column * place.rows + row)];
-      }
-    }
+    const std::vector<T> numbers = file->template read<T>(*entry);
+    copy_from(place.transposed ? transposed_numbers(numbers, columns, place.rows).data() : numbers.data());
   }
-  if (!problems.empty()) {
-    throw file_error(fmt::format("{}: {} tensors do not fit the model:\n  {}", folder.string(), problems.size(),
-                                 fmt::join(problems, "\n  ")));
-  }
-  model.values().copy_from(values);
   return model;
 }
 
@@ -144,7 +165,8 @@ void save_transformer(context&, const transformer<T>& model, const model_descrip
   const bool is_own = config.empty();
   if (is_own) config = detail::own_config(description);
   const std::string family = is_own ? "nullscope" : description.family;
-  const std::string prefix = is_own || model.config().classes == 0 ? "" : detail::base_prefix(family);
+  const bool has_head = model.config().classes > 0 || model.config().language_model;
+  const std::string prefix = is_own || !has_head ? "" : detail::base_prefix(family);
   const std::vector<T> values = model.values().to_host();
   std::vector<std::vector<T>> numbers;
   std::vector<safetensors_entry> entries;
@@ -152,13 +174,8 @@ void save_transformer(context&, const transformer<T>& model, const model_descrip
     const parameter& p = *detail::find_parameter(model.parameters(), place.parameter);
     const std::int64_t columns = p.shape.size() == 1 ? 1 : p.shape[1];
     const T* const from = values.data() + p.offset + place.first_row * columns;
-    std::vector<T>& part = numbers.emplace_back(static_cast<std::size_t>(place.rows * columns));
-    for (std::int64_t row = 0; row < place.rows; ++row) {
-      for (std::int64_t column = 0; column < columns; ++column) {
-        const std::int64_t at = place.transposed ? column * place.rows + row : row * columns + column;
-        part[static_cast<std::size_t>(at)] = from[row * columns + column];
-      }
-    }
+    std::vector<T>& part = numbers.emplace_back(from, from + place.rows * columns);
+    if (place.transposed) part = transposed_numbers(part, place.rows, columns);
     // `transformers` puts its prefix before all but the heads.
     const bool is_head = place.parameter.starts_with("classifier") && !place.tensor.starts_with("pooler.");
     entries.push_back({is_head ? place.tensor : prefix + place.tensor, element_type_of<T>(), shape_of(p, place),
