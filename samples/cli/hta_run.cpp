@@ -16,7 +16,7 @@
 #include <optional>
 
 #include "commands.hpp"
-#include "device_of_process.hpp"
+#include "device_choice.hpp"
 #include "hta_report.hpp"
 #include "hta_texts.hpp"
 #include "interruption.hpp"
@@ -321,7 +321,7 @@ void run_typed(const hta_command& command) {
   text_source source(command.input);
   const attribution_options options = options_of(command, source.model().config);
   const std::vector<input_text> texts = read_texts(source, command.limit);
-  const auto prepare = [&] { return device_of_process(command.device, splitter->place_on_machine()); };
+  const auto prepare = [&] { return device_for(command.device, splitter->place_on_machine()); };
   if (splitter->is_first()) {
     const sycl::device device = prepare();
     hta_computer<T> computer(source, texts, options, device);

@@ -7,12 +7,11 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <nullscope/atomic_file.hpp>
-#include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/version.hpp>
 #include <optional>
 
-#include "device_of_process.hpp"
+#include "device_choice.hpp"
 #include "files.hpp"
 #include "interruption.hpp"
 #include "progress.hpp"
@@ -226,7 +225,7 @@ void run_sweep(const sweep_command& given) {
   sweep_command command = given;
   std::unique_ptr<sweep_computer> computer;
   const auto prepare = [&] {
-    const sycl::device device = device_of_process(command.device, splitter->place_on_machine());
+    const sycl::device device = device_for(command.device, splitter->place_on_machine());
     command.settings.is_double = command.type.empty() ? properties(device).fp64 : command.type == "f64";
     computer = make_sweep_computer(command.settings, command.texts.get(), device);
     return device;

@@ -2,21 +2,18 @@
 /// others (MPI_THREAD_FUNNELED) while another one works.
 ///
 /// Each other rank sends one message at a time (ready, the result of a unit, or a failure) and gets one answer, the
-/// number of a unit or `no_more`. No rank spins while it waits, because ranks may share cores.
+/// number of a unit or `no_more`.
 #include <fmt/format.h>
-#include <mpi.h>
-#include <sched.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <future>
 #include <nullscope/errors.hpp>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <utility>
 
+#include "mpi_job.hpp"
 #include "work_splitter.hpp"
 
 namespace nullscope::cli {
@@ -25,20 +22,6 @@ namespace {
 enum message_tag { tag_ready, tag_result, tag_failure, tag_unit };
 
 constexpr long no_more = -1;
-
-void rest() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
-
-/// mpirun binds each rank to one core. A CPU device would then have fewer cores than in a run without MPI, and its
-/// results would differ in the last digits. So the ranks of a machine share all of its cores.
-void use_all_cores() {
-  cpu_set_t all;
-  std::memset(&all, 0xff, sizeof(all));
-  sched_setaffinity(0, sizeof(all), &all);  // if this is refused, the comparison of identities will fail
-}
-
-/// Open MPI inspects the machine with hwloc, whose OpenCL plug-in would load an OpenCL library other than that of the
-/// SYCL runtime; the runtime would then find no device.
-void leave_opencl_alone() { setenv("HWLOC_PLUGINS_BLACKLIST", "hwloc_opencl.so", 0); }
 
 struct message {
   int rank;
@@ -60,7 +43,7 @@ std::optional<message> take_message(int from) {
 }
 
 message wait_for_message(int from) {
-  for (;; rest()) {
+  for (;; mpi_job::rest()) {
     if (auto taken = take_message(from)) return *taken;
   }
 }
@@ -71,34 +54,17 @@ void send(int to, message_tag tag, const std::string& text) {
 
 class mpi_ranks : public work_splitter {
  public:
-  mpi_ranks() {
-    leave_opencl_alone();
-    int offered = 0;
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &offered);
-    if (offered < MPI_THREAD_FUNNELED)
-      throw unsupported_device("sweep: this MPI cannot be used by programs with threads");
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
-    MPI_Comm machine;
-    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine);
-    MPI_Comm_rank(machine, &place_);
-    MPI_Comm_free(&machine);
-    if (ranks_ > 1) use_all_cores();
-    unit_of_.resize(static_cast<std::size_t>(ranks_), no_more);
-    serving_ = rank_ == 0 ? ranks_ - 1 : 0;
+  mpi_ranks() : job_("sweep"), serving_(job_.rank() == 0 ? job_.ranks() - 1 : 0) {
+    unit_of_.resize(static_cast<std::size_t>(job_.ranks()), no_more);
   }
 
   ~mpi_ranks() override {
     while (serving_ > 0)
       dismiss(wait_for_message(MPI_ANY_SOURCE).rank);  // after an error; the last results of the ranks are lost
-    MPI_Request all_here;
-    MPI_Ibarrier(MPI_COMM_WORLD, &all_here);
-    for (int is_complete = 0; is_complete == 0; rest()) MPI_Test(&all_here, &is_complete, MPI_STATUS_IGNORE);
-    MPI_Finalize();
   }
 
-  bool is_first() const override { return rank_ == 0; }
-  std::size_t place_on_machine() const override { return static_cast<std::size_t>(place_); }
+  bool is_first() const override { return job_.rank() == 0; }
+  std::size_t place_on_machine() const override { return static_cast<std::size_t>(job_.place_on_machine()); }
 
   void divide(const divided_work& work) override {
     std::future<std::string> own;
@@ -114,7 +80,7 @@ class mpi_ranks : public work_splitter {
       } else if (const auto taken = take_message(MPI_ANY_SOURCE)) {
         answer(*taken, work);
       } else {
-        rest();
+        mpi_job::rest();
       }
       work.wait();
     }
@@ -164,8 +130,8 @@ class mpi_ranks : public work_splitter {
     --serving_;
   }
 
-  int rank_ = 0, ranks_ = 1, place_ = 0;
-  int serving_ = 0;            // ranks that have not been dismissed; only on rank 0
+  mpi_job job_;
+  int serving_;                // ranks that have not been dismissed; only on rank 0
   std::vector<long> unit_of_;  // the unit that each rank computes
   std::size_t next_ = 0;       // of the units
 };

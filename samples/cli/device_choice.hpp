@@ -1,6 +1,7 @@
-/// Which device a process of a divided run takes.
+/// Which device a process takes.
 #pragma once
 
+#include <cstddef>
 #include <nullscope/device.hpp>
 #include <string>
 #include <vector>
@@ -8,7 +9,7 @@
 namespace nullscope::cli {
 
 /// The chosen device, or, for further processes on the same machine, the next device like it.
-inline sycl::device device_of_process(const std::string& text, std::size_t place) {
+inline sycl::device device_for(const std::string& text, std::size_t place) {
   const sycl::device chosen = select_device(text);
   std::vector<sycl::device> alike;
   std::size_t first = 0;

@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <nullscope/errors.hpp>
+#include <nullscope/training_run.hpp>
+
+namespace nullscope {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(training_sums, loss, correct, count)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(epoch_record, epoch, steps, learning_rate, training_loss, training_accuracy,
+                                   validation_loss, validation_accuracy, seconds, tokens_per_second)
+
+namespace {
+
+using json = nlohmann::json;
+using steady = std::chrono::steady_clock;
+
+double seconds_since(steady::time_point start) { return std::chrono::duration<double>(steady::now() - start).count(); }
+
+void check_options(const training_run_options& options) {
+  const auto require = [](bool holds, const char* member, std::int64_t value, int least) {
+    if (!holds) throw invalid_argument(fmt::format("train: {} is {}, expected at least {}", member, value, least));
+  };
+  require(options.epochs >= 1, "epochs", options.epochs, 1);
+  require(options.batch >= 1, "batch", options.batch, 1);
+  require(options.patience >= 0, "patience", options.patience, 0);
+}
+
+template <class T>
+class run {
+ public:
+  run(trainer<T>& training, std::span<const training_example> examples, const data_split& split,
+      const training_run_options& options)
+      : training_(training), examples_(examples), split_(split), options_(options) {
+    check_options(options);
+    if (split.training.empty() || split.validation.empty()) {
+      throw invalid_argument(fmt::format("train: {} examples for training and {} for validation, both need some",
+                                         split.training.size(), split.validation.size()));
+    }
+    check_examples(training.model().config(), examples);
+    validation_ = pick(examples, split.validation);
+    for (const training_example& example : examples) lengths_.push_back(example.tokens());
+  }
+
+  training_history go() {
+    if (options_.resume && std::filesystem::exists(options_.checkpoint)) read_checkpoint();
+    while (epoch_ <= options_.epochs && !is_out_of_patience()) {
+      if (!train_epoch()) {
+        write_checkpoint();
+        history_.was_interrupted = true;
+        return history_;
+      }
+      finish_epoch();
+    }
+    training_.restore_best();
+    return history_;
+  }
+
+ private:
+  bool is_out_of_patience() const {
+    return options_.patience > 0 && !history_.epochs.empty() && epoch_ - 1 - history_.best_epoch >= options_.patience;
+  }
+
+  bool is_shared() const { return training_.ranks().count > 1; }
+
+  /// False if the run was interrupted.
+  bool train_epoch() {
+    const auto batches = epoch_batches(split_.training, lengths_, options_.batch, options_.seed, epoch_);
+    batches_ = std::ssize(batches);
+    begun_ = steady::now();
+    while (done_ < batches_) {
+      const std::vector<std::int64_t>& batch = batches[static_cast<std::size_t>(done_)];
+      training_.step(pick(examples_, batch));
+      for (const std::int64_t index : batch) tokens_ += lengths_[static_cast<std::size_t>(index)];
+      ++done_;
+      constexpr double tick = 0.4;  // seconds
+      if (!is_shared() && seconds_since(ticked_) < tick && done_ < batches_) continue;
+      if (!report()) return false;
+      ticked_ = steady::now();
+      if (seconds_since(saved_) >= options_.checkpoint_seconds) write_checkpoint();
+    }
+    return true;
+  }
+
+  double seconds() const { return seconds_ + seconds_since(begun_); }
+
+  bool report() {
+    training_.add_sums(sums_);
+    bool goes_on = true;
+    if (options_.go_on) {
+      goes_on = options_.go_on({epoch_, done_, batches_, sums_, static_cast<double>(tokens_) / seconds()});
+    }
+    if (!is_shared()) return goes_on;
+    std::vector<T> refusals{goes_on ? T(0) : T(1)};
+    training_.ranks().sum(refusals);
+    return refusals[0] == 0;
+  }
+
+  void finish_epoch() {
+    training_.add_sums(sums_);
+    epoch_record record;
+    record.epoch = epoch_;
+    record.steps = training_.steps();
+    record.learning_rate = learning_rate_at(training_.options(), training_.steps());
+    record.training_loss = sums_.mean_loss();
+    record.training_accuracy = sums_.accuracy();
+    record.seconds = seconds();
+    record.tokens_per_second = static_cast<double>(tokens_) / record.seconds;
+    const training_sums validation = training_.evaluate(validation_, options_.batch);
+    record.validation_loss = validation.mean_loss();
+    record.validation_accuracy = validation.accuracy();
+    const bool is_best = history_.best_epoch == 0 || record.validation_accuracy > best_accuracy();
+    history_.epochs.push_back(record);
+    if (is_best) {
+      history_.best_epoch = epoch_;
+      training_.keep_best();
+    }
+    ++epoch_;
+    done_ = tokens_ = 0;
+    seconds_ = 0;
+    begun_ = steady::now();
+    sums_ = {};
+    if (seconds_since(saved_) >= options_.checkpoint_seconds) write_checkpoint();
+    if (options_.after_epoch) options_.after_epoch(history_);
+  }
+
+  double best_accuracy() const {
+    return history_.epochs[static_cast<std::size_t>(history_.best_epoch - 1)].validation_accuracy;
+  }
+
+  void write_checkpoint() {
+    if (options_.checkpoint.empty() || training_.ranks().rank != 0) return;
+    training_.add_sums(sums_);
+    const json progress{{"identity", options_.identity},
+                        {"epoch", epoch_},
+                        {"batch", done_},
+                        {"tokens", tokens_},
+                        {"seconds", seconds()},
+                        {"sums", sums_},
+                        {"epochs", history_.epochs},
+                        {"best_epoch", history_.best_epoch}};
+    training_.save(options_.checkpoint, progress.dump());
+    saved_ = steady::now();
+  }
+
+  void read_checkpoint() {
+    const std::string text = training_.load(options_.checkpoint);
+    std::string identity;
+    try {
+      const json progress = json::parse(text);
+      progress.at("identity").get_to(identity);
+      progress.at("epoch").get_to(epoch_);
+      progress.at("batch").get_to(done_);
+      progress.at("tokens").get_to(tokens_);
+      progress.at("seconds").get_to(seconds_);
+      progress.at("sums").get_to(sums_);
+      progress.at("epochs").get_to(history_.epochs);
+      progress.at("best_epoch").get_to(history_.best_epoch);
+    } catch (const json::exception& failure) {
+      throw file_error(fmt::format("{}: {}", options_.checkpoint.string(), failure.what()));
+    }
+    if (identity != options_.identity) {
+      throw file_error(fmt::format("{}: made with other settings or data:\n{}\nnow they are:\n{}",
+                                   options_.checkpoint.string(), identity, options_.identity));
+    }
+  }
+
+  trainer<T>& training_;
+  std::span<const training_example> examples_;
+  const data_split& split_;
+  const training_run_options& options_;
+  std::vector<training_example> validation_;
+  std::vector<std::int64_t> lengths_;
+
+  training_history history_;
+  std::int64_t epoch_ = 1, done_ = 0, batches_ = 0, tokens_ = 0;  // done batches and their tokens in this epoch
+  training_sums sums_;                                            // of this epoch
+  double seconds_ = 0;                                            // of this epoch, before it was resumed
+  steady::time_point begun_ = steady::now(), ticked_ = begun_, saved_ = begun_;
+};
+
+}  // namespace
+
+template <class T>
+training_history train(trainer<T>& training, std::span<const training_example> examples, const data_split& split,
+                       const training_run_options& options) {
+  return run<T>(training, examples, split, options).go();
+}
+
+template training_history train(trainer<float>&, std::span<const training_example>, const data_split&,
+                                const training_run_options&);
+template training_history train(trainer<double>&, std::span<const training_example>, const data_split&,
+                                const training_run_options&);
+
+std::int64_t steps_of_run(std::int64_t training_examples, const training_run_options& options) {
+  check_options(options);
+  return options.epochs * ((training_examples + options.batch - 1) / options.batch);
+}
+
+}  // namespace nullscope
