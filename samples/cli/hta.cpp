@@ -31,9 +31,10 @@ void add_hta(CLI::App& app) {
       ->capture_default_str();
   hta->add_flag("--words", command->words, "Attribution between words instead of tokens (frobenius norm)");
   hta->add_option("--limit", command->limit, "Take only so many texts of the file")->check(positive_integer());
-  hta->add_option("--memory", command->memory, "Device memory that each process may use, besides the model")
+  hta->add_option("--memory", command->memory,
+                  "Device memory that each process may use, besides the model (default: 2GiB)")
       ->transform(CLI::AsSizeValue(false))
-      ->capture_default_str();
+      ->check(positive_integer());
   hta->add_option("--type", command->type, "Numbers to compute with: f32 or f64")
       ->check(CLI::IsMember({"f32", "f64"}))
       ->capture_default_str();

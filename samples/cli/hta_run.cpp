@@ -52,7 +52,7 @@ attribution_options options_of(const hta_command& command, const transformer_con
                                             : attribution_norm::frobenius;
   options.samples = command.samples;
   options.seed = command.seed;
-  options.memory = number_of(command.memory, "--memory", 1, std::numeric_limits<std::int64_t>::max());
+  options.memory = command.memory;
   if (command.from == "norm") {
     options.from = 0;
   } else if (command.from != "embeddings") {

@@ -11,9 +11,9 @@ namespace nullscope::cli {
 
 struct hta_command {
   text_input_options input;
-  std::string output, report, device, type = "f32", norm = "frobenius", memory = "2GiB", from = "embeddings";
+  std::string output, report, device, type = "f32", norm = "frobenius", from = "embeddings";
   std::vector<std::int64_t> layers;
-  std::int64_t samples = 0, limit = 0;
+  std::int64_t samples = 0, limit = 0, memory = std::int64_t{2} << 30;
   std::uint64_t seed = 1;
   bool words = false, resume = false, quiet = false;
 };
