@@ -6,6 +6,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "svg_text.hpp"
+
 namespace nullscope::cli {
 namespace {
 
@@ -61,7 +63,7 @@ class panel_writer {
   panel_writer(const chart_panel& panel, char letter, double x, double y) : panel_(panel) {
     print("<g transform=\"translate({:.0f} {:.0f})\">\n", x, y);
     print("<text x=\"{:.0f}\" y=\"20\" font-size=\"13\"><tspan font-weight=\"bold\">{}</tspan>  {}</text>\n", left - 44,
-          letter, svg_escaped(panel.title));
+          letter, svg_text(panel.title));
     axes();
     for (const chart_series& series : panel.series) {
       if (series.mark == chart_mark::line || series.mark == chart_mark::dashed) {
@@ -105,9 +107,9 @@ class panel_writer {
     print("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"none\" stroke=\"black\"/>\n", left,
           top, plot_width, plot_height);
     print("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n", left + plot_width / 2, floor + 37,
-          svg_escaped(panel_.x.label));
+          svg_text(panel_.x.label));
     print("<text transform=\"translate({:.1f} {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n", left - 44,
-          top + plot_height / 2, svg_escaped(panel_.y.label));
+          top + plot_height / 2, svg_text(panel_.y.label));
   }
 
   void polyline(const chart_series& series) {
@@ -130,10 +132,6 @@ class panel_writer {
               low, x - 3, high, series.colour);
       }
       mark(series, radius, x, y_of(point.y));
-      if (point.label.empty()) continue;
-      const bool is_left = x > left + 0.75 * plot_width;  // so that it stays inside
-      print("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"8\" text-anchor=\"{}\">{}</text>\n", x + (is_left ? -5 : 5),
-            y_of(point.y) + 3, is_left ? "end" : "start", svg_escaped(point.label));
     }
   }
 
@@ -171,7 +169,7 @@ class panel_writer {
       const double x = left + 8 + (column == 0 ? 0 : 0.47 * plot_width);
       const double y = top + plot_height + 56 + legend_step * static_cast<double>(row);
       mark(series, mark_radius, x + 10, y);
-      print("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 26, y + 4, svg_escaped(series.name));
+      print("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 26, y + 4, svg_text(series.name));
     }
   }
 
@@ -181,20 +179,6 @@ class panel_writer {
 
 }  // namespace
 
-std::string svg_escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&': result += "&amp;"; break;
-      case '<': result += "&lt;"; break;
-      case '>': result += "&gt;"; break;
-      case '"': result += "&quot;"; break;
-      default: result += c;
-    }
-  }
-  return result;
-}
-
 std::string draw_chart(const std::string& title, const std::vector<chart_panel>& panels, std::size_t columns) {
   const std::size_t rows = (panels.size() + columns - 1) / columns;
   const double all_width = width * static_cast<double>(columns), all_height = height * static_cast<double>(rows);
@@ -203,7 +187,7 @@ std::string draw_chart(const std::string& title, const std::vector<chart_panel>&
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
       "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"11\">\n"
       "<title>{2}</title>\n<rect width=\"{0:.0f}\" height=\"{1:.0f}\" fill=\"white\"/>\n",
-      all_width, all_height, svg_escaped(title));
+      all_width, all_height, svg_text(title));
   for (std::size_t i = 0; i < panels.size(); ++i) {
     const std::size_t column = i % columns, row = i / columns;
     text += panel_writer(panels[i], static_cast<char>('a' + i), static_cast<double>(column) * width,

@@ -47,9 +47,6 @@ struct chart_panel {
   std::vector<chart_series> series;  ///< later ones are drawn over earlier ones
 };
 
-/// Text as it may stand in SVG.
-std::string svg_escaped(const std::string& text);
-
 /// The panels in rows of `columns`, labelled a, b, ..., each with its legend below, where it hides no point.
 std::string draw_chart(const std::string& title, const std::vector<chart_panel>& panels, std::size_t columns);
 

@@ -8,6 +8,7 @@
 
 #include "chart.hpp"
 #include "explain_output.hpp"
+#include "svg_text.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -105,7 +106,7 @@ std::string marked_text(const explained_result& result) {
     }
     fmt::format_to(std::back_inserter(body),
                    "<text x=\"{:.1f}\" y=\"{:.1f}\" textLength=\"{:.1f}\" xml:space=\"preserve\">{}</text>\n", x, y,
-                   character_width * static_cast<double>(length), svg_escaped(p.text));
+                   character_width * static_cast<double>(length), svg_text(p.text));
     column += length;
   }
   const double width = 2 * margin + character_width * static_cast<double>(line_length);
@@ -117,7 +118,7 @@ std::string marked_text(const explained_result& result) {
       "<rect width=\"{0:.0f}\" height=\"{1:.0f}\" fill=\"white\"/>\n"
       "<text x=\"{2:.0f}\" y=\"{3:.0f}\" font-size=\"12\" fill=\"{4}\">for {5}: score {6:.3f}; blue speaks for it, "
       "orange against it</text>\n{7}</svg>\n",
-      width, height, margin, margin + 8, chart_colour::grey, svg_escaped(result.label), result.found.score, body);
+      width, height, margin, margin + 8, chart_colour::grey, svg_text(result.label), result.found.score, body);
 }
 
 }  // namespace nullscope::cli

@@ -72,9 +72,7 @@ void add_training_options(CLI::App& train, train_command& command) {
                   "Stop after this many epochs without a better validation accuracy (default: 0, never)")
       ->check(natural_number());
   train.add_option("--seed", command.seed, "Seed of all random numbers (default: 1)")->check(seed_number());
-  train
-      .add_option("--checkpoint-minutes", command.checkpoint_minutes,
-                  "Longest time between two checkpoints within an epoch (default: 10)")
+  train.add_option("--checkpoint-minutes", command.checkpoint_minutes, "Time between two checkpoints (default: 2)")
       ->check(not_negative_number());
   train.add_option("--device", command.device, device_help);
   CLI::Option* resume = train.add_flag("--resume", command.resume, "Continue an interrupted training");

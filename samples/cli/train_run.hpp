@@ -27,7 +27,7 @@ struct train_command {
   std::optional<double> learning_rate;
   std::string schedule = "constant", too_long = "cut";
   std::int64_t warm_up = 0, patience = 0;
-  double weight_decay = 0, clip = 0, checkpoint_minutes = 10;
+  double weight_decay = 0, clip = 0, checkpoint_minutes = 2;
   std::uint64_t seed = 1;
   bool resume = false, overwrite = false, quiet = false;
 };

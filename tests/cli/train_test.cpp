@@ -1,4 +1,6 @@
 /// nullscope train and nullscope evaluate, with tiny models.
+#include <fmt/format.h>
+
 #include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -15,8 +17,8 @@ std::string reviews(int count) {
   const char* const words[] = {"film", "story", "actor", "music", "plot"};
   for (int i = 0; i < count; ++i) {
     const bool is_good = i % 3 != 0;
-    csv += std::to_string(i) + ",\"The " + words[i % 5] + ", \"\"" + words[i % 4] + "\"\",\nis " +
-           (is_good ? "good" : "bad") + "." + "\"," + (is_good ? "yes" : "no") + "\n";
+    csv += fmt::format("{},\"The {}, \"\"{}\"\",\nis {}.\",{}\n", i, words[i % 5], words[i % 4],
+                       is_good ? "good" : "bad", is_good ? "yes" : "no");
   }
   return csv;
 }
@@ -104,8 +106,8 @@ TEST_F(train_command_test, an_interrupted_training_resumes_to_the_bit) {
   ASSERT_EQ(nullscope(train("whole", "--dropout 0.1")).exit_code, 0);
   // Until the second epoch, then a signal.
   const std::string part = train("part", "--dropout 0.1 --checkpoint-minutes 0");
-  const std::string line = "'" + std::string(NULLSCOPE_PROGRAM) + "' " + part + " > " + path("out") + " 2> " +
-                           path("err") + " & echo $! > " + path("pid");
+  const std::string line =
+      fmt::format("'{}' {} > {} 2> {} & echo $! > {}", NULLSCOPE_PROGRAM, part, path("out"), path("err"), path("pid"));
   ASSERT_EQ(std::system(line.c_str()), 0);
   pid_t process = 0;
   std::ifstream(path("pid")) >> process;
@@ -124,7 +126,7 @@ TEST_F(train_command_test, an_interrupted_training_resumes_to_the_bit) {
     ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   }
   for (const char* file : {"model.safetensors", "config.json", "vocab.txt", "training.json"}) {
-    EXPECT_EQ(content_of(path(std::string("part/") + file)), content_of(path(std::string("whole/") + file))) << file;
+    EXPECT_EQ(content_of(path("part") + "/" + file), content_of(path("whole") + "/" + file)) << file;
   }
 }
 

@@ -25,8 +25,8 @@ const function_table& all_functions() {
   static const function_table all = [] {
     const bool fp64 = properties(select_device()).fp64;
     function_table table;
-    for (const auto functions :
-         {blas_functions, lapack_functions, null_space_functions, attention_functions, model_functions}) {
+    for (const auto functions : {blas_functions, lapack_functions, null_space_functions, attention_functions,
+                                 model_functions, attribution_functions, structure_functions}) {
       table = joined(std::move(table), functions(fp64));
     }
     return table;
@@ -204,13 +204,16 @@ bool needs_no_row(const std::string& function) {
                                            "load_transformer",
                                            "save_transformer",
                                            "read_states",
+                                           "jacobian_blocks",
+                                           "hidden_token_attribution",
                                            "fit_slalom",
                                            "fit_linear",
                                            "explained_transformer",
                                            "explain",
                                            "train_network",
                                            "compare_surrogates",
-                                           "recover_slalom"};
+                                           "recover_slalom",
+                                           "run_reversal"};
   return known.contains(function);
 }
 

@@ -204,7 +204,8 @@ TEST_P(training_test, RefusesCheckpointsOfOtherRuns) {
   const temporary_folder folder;
   const std::vector<training_example> examples = toy_examples(20);
   const data_split split = split_examples(20, 1);
-  training_run_options options{.epochs = 1, .batch = 8, .checkpoint = folder / "c", .identity = "a"};
+  training_run_options options{
+      .epochs = 1, .batch = 8, .checkpoint = folder / "c", .checkpoint_seconds = 0, .identity = "a"};
   trainer<float> training = toy_trainer({});
   train(training, examples, split, options);
   options.resume = true;

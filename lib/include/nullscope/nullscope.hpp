@@ -4,7 +4,10 @@
 #include <nullscope/atomic_file.hpp>
 #include <nullscope/attention.hpp>
 #include <nullscope/attention_backward.hpp>
+#include <nullscope/attention_tangent.hpp>
+#include <nullscope/attention_structure.hpp>
 #include <nullscope/attention_weights.hpp>
+#include <nullscope/attribution_statistics.hpp>
 #include <nullscope/bfloat16.hpp>
 #include <nullscope/context.hpp>
 #include <nullscope/csv.hpp>
@@ -17,6 +20,9 @@
 #include <nullscope/explanations.hpp>
 #include <nullscope/faithfulness.hpp>
 #include <nullscope/gemm.hpp>
+#include <nullscope/hidden_token_attribution.hpp>
+#include <nullscope/jacobian.hpp>
+#include <nullscope/k_means.hpp>
 #include <nullscope/launch.hpp>
 #include <nullscope/layers.hpp>
 #include <nullscope/layout.hpp>
@@ -24,6 +30,7 @@
 #include <nullscope/model_folder.hpp>
 #include <nullscope/model_states.hpp>
 #include <nullscope/model_store.hpp>
+#include <nullscope/model_structure.hpp>
 #include <nullscope/null_space.hpp>
 #include <nullscope/operation.hpp>
 #include <nullscope/optimizer.hpp>
@@ -32,12 +39,15 @@
 #include <nullscope/random.hpp>
 #include <nullscope/rank_tolerance.hpp>
 #include <nullscope/relative_bias.hpp>
+#include <nullscope/reversal_experiment.hpp>
 #include <nullscope/rows.hpp>
 #include <nullscope/safetensors.hpp>
 #include <nullscope/simplex.hpp>
 #include <nullscope/slalom.hpp>
 #include <nullscope/svd.hpp>
 #include <nullscope/synthetic_experiments.hpp>
+#include <nullscope/structure_norm.hpp>
+#include <nullscope/task_subspace.hpp>
 #include <nullscope/tensor.hpp>
 #include <nullscope/text_classifier.hpp>
 #include <nullscope/text_encoder.hpp>

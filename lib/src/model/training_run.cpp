@@ -78,7 +78,7 @@ class run {
       if (!is_shared() && seconds_since(ticked_) < tick && done_ < batches_) continue;
       if (!report()) return false;
       ticked_ = steady::now();
-      if (!options_.checkpoint.empty() && seconds_since(saved_) >= options_.checkpoint_seconds) write_checkpoint();
+      if (seconds_since(saved_) >= options_.checkpoint_seconds) write_checkpoint();
     }
     return true;
   }
@@ -121,7 +121,7 @@ class run {
     seconds_ = 0;
     begun_ = steady::now();
     sums_ = {};
-    write_checkpoint();
+    if (seconds_since(saved_) >= options_.checkpoint_seconds) write_checkpoint();
     if (options_.after_epoch) options_.after_epoch(history_);
   }
 
