@@ -89,7 +89,9 @@ void run(const reversal_command& command) {
 }  // namespace
 
 void add_experiment_reversal(CLI::App& app) {
-  CLI::App* experiment = app.get_subcommand_no_throw("experiment");
+  const std::vector<CLI::App*> experiments =
+      app.get_subcommands([](CLI::App* command) { return command->get_name() == "experiment"; });
+  CLI::App* experiment = experiments.empty() ? nullptr : experiments[0];
   if (experiment == nullptr) {
     experiment = app.add_subcommand("experiment", "Experiments on small transformers that are trained on the spot");
     experiment->require_subcommand(1);

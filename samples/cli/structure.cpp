@@ -118,7 +118,11 @@ void run(const structure_command& command) {
   const waiting_note note = note_of_first_use(ctx);
   const transformer<float> model = load_transformer<float>(ctx, source.folder());
 
-  structure_report report{input.model, config.layers, config.heads, command.length};
+  structure_report report;
+  report.model = input.model;
+  report.layers = config.layers;
+  report.heads = config.heads;
+  report.tokens = command.length;
   report.cut = command.cut;
   report.tolerance = command.tolerance;
   const std::size_t representatives = order_by_representatives(ctx, model, command, texts, report.clusters);
