@@ -28,7 +28,8 @@ struct chart_axis {
 
 struct chart_point {
   double x, y;
-  double low, high;  ///< of the bar; equal: no bar
+  double low, high;        ///< of the bar; equal: no bar
+  std::string label = {};  ///< next to the mark
 };
 
 enum class chart_mark { circle, square, diamond, line, dashed };

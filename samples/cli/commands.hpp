@@ -18,12 +18,18 @@ class usage_error : public CLI::ParseError {
 
 void add_devices(CLI::App& app);
 void add_effective_attention(CLI::App& app);
+void add_evaluate(CLI::App& app);
 void add_encode(CLI::App& app);
+void add_hta(CLI::App& app);
+void add_experiment(CLI::App& app);
+void add_explain(CLI::App& app);
+void add_faithfulness(CLI::App& app);
 void add_experiment_reversal(CLI::App& app);  ///< after add_experiment, if there is one
 void add_models(CLI::App& app);
 void add_rank(CLI::App& app);
 void add_structure(CLI::App& app);
 void add_svd(CLI::App& app);
 void add_sweep(CLI::App& app);
+void add_train(CLI::App& app);
 
 }  // namespace nullscope::cli

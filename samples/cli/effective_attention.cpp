@@ -44,10 +44,12 @@ std::optional<T> number_at(const safetensors_file& file, const std::string& name
   throw invalid_argument(fmt::format("tensor \"{}\" has shape {}; expected one number", name, entry->shape));
 }
 
-/// The options, completed by what the file says of the scores: `encode` writes scale and causal.
+/// The options, completed by what the file says of the scores: `encode` writes scale, causal and bias.
 template <class T>
-effective_attention_tensor_options<T> options_of(const effective_command& command, const safetensors_file& file) {
+effective_attention_tensor_options<T> options_of(const effective_command& command, const safetensors_file& file,
+                                                 const tensor<T>& bias) {
   effective_attention_tensor_options<T> options{command.options};
+  options.bias = bias;
   if (options.scale == 0) options.scale = number_at<double>(file, command.prefix + "scale").value_or(0);
   options.causal |= number_at<std::uint8_t>(file, command.prefix + "causal").value_or(0) != 0;
   if (command.length > 0) options.lengths = {command.length};
@@ -56,11 +58,16 @@ effective_attention_tensor_options<T> options_of(const effective_command& comman
 
 /// The first tokens of q, k and of what was computed from them; all if there is no padding.
 template <class T>
-attention_factors<T> factors_of(const tensor<T>& q, const tensor<T>& k, const effective_attention_tensors<T>& result,
-                                std::int64_t queries, std::int64_t keys) {
-  return {slice(q.template as<3>(), 1, 0, queries), slice(k.template as<3>(), 1, 0, keys),
-          slice(result.log_sum_exp.template as<2>(), 1, 0, queries), slice(result.p.template as<3>(), 1, 0, queries),
-          slice(result.u.template as<3>(), 1, 0, keys)};
+attention_factors<T> factors_of(const tensor<T>& q, const tensor<T>& k, const tensor<T>& bias,
+                                const effective_attention_tensors<T>& result, std::int64_t queries, std::int64_t keys) {
+  view<const T, 3> of_tokens = bias;
+  if (!of_tokens.is_absent()) of_tokens = slice(slice(of_tokens, 1, 0, queries), 2, 0, keys);
+  return {slice(q.template as<3>(), 1, 0, queries),
+          slice(k.template as<3>(), 1, 0, keys),
+          slice(result.log_sum_exp.template as<2>(), 1, 0, queries),
+          slice(result.p.template as<3>(), 1, 0, queries),
+          slice(result.u.template as<3>(), 1, 0, keys),
+          of_tokens};
 }
 
 /// One of the dense matrices [heads, queries, keys], one head at a time: the device holds S^2 numbers, not heads * S^2.
@@ -71,11 +78,11 @@ std::vector<T> dense_matrix(context& ctx, const attention_factors<T>& factors, c
   std::vector<T> all;
   all.reserve(static_cast<std::size_t>(heads * one.size()));
   for (std::int64_t head = 0; head < heads; ++head) {
-    const auto of_head = [&](const auto& array) { return slice(array, 0, head, 1); };
-    attention_part(
-        ctx,
-        {of_head(factors.q), of_head(factors.k), of_head(factors.log_sum_exp), of_head(factors.p), of_head(factors.u)},
-        one, options)
+    const auto of_head = [&](const auto& array) { return array.is_absent() ? array : slice(array, 0, head, 1); };
+    attention_part(ctx,
+                   {of_head(factors.q), of_head(factors.k), of_head(factors.log_sum_exp), of_head(factors.p),
+                    of_head(factors.u), of_head(factors.bias)},
+                   one, options)
         .wait_and_throw();
     const std::vector<T> host = one.to_host();
     all.insert(all.end(), host.begin(), host.end());
@@ -101,8 +108,9 @@ void write_parts(const effective_command& command, const safetensors_file& file)
   context ctx(select_device(command.device));
   const std::string& prefix = command.prefix;
   const tensor<T> q = load_heads<T>(ctx, file, prefix + "q"), k = load_heads<T>(ctx, file, prefix + "k"),
-                  v = load_heads<T>(ctx, file, prefix + "v"), h = load_optional<T>(ctx, file, prefix + "h");
-  const effective_attention_tensor_options<T> options = options_of<T>(command, file);
+                  v = load_heads<T>(ctx, file, prefix + "v"), h = load_optional<T>(ctx, file, prefix + "h"),
+                  bias = load_optional<T>(ctx, file, prefix + "bias");
+  const effective_attention_tensor_options<T> options = options_of(command, file, bias);
   const effective_attention_tensors<T> result = effective_attention(ctx, q, k, v, h, options);
 
   const std::int64_t heads = q.shape()[0];
@@ -132,7 +140,7 @@ void write_parts(const effective_command& command, const safetensors_file& file)
   if (command.dense) {
     const std::int64_t queries = command.length > 0 ? command.length : q.shape()[1];
     const std::int64_t keys = command.length > 0 ? command.length : k.shape()[1];
-    const attention_factors<T> factors = factors_of(q, k, result, queries, keys);
+    const attention_factors<T> factors = factors_of(q, k, bias, result, queries, keys);
     const auto dense = [&](attention_matrix matrix) {
       return dense_matrix(ctx, factors, {.matrix = matrix, .scale = options.scale, .causal = options.causal});
     };
@@ -174,7 +182,7 @@ void add_effective_attention(CLI::App& app) {
   effective
       ->add_option("--input", command->input,
                    "Safetensors file with q, k [heads, S, d_k], v [heads, S, d_v] and, if there is an output "
-                   "projection, h [heads, d_v, d]; scale and causal count if they are there")
+                   "projection, h [heads, d_v, d]; scale, causal and bias [heads, S, S] count if they are there")
       ->required()
       ->check(some_path());
   effective->add_option("--output", command->output, "Safetensors file to write")->required()->check(some_path());

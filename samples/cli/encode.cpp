@@ -38,7 +38,7 @@ model_states_options states_options(const encode_command& command) {
 std::vector<input_text> read_all(text_source& texts) {
   std::vector<input_text> all;
   for (input_text text; texts.next(text);) all.push_back(std::move(text));
-  if (all.empty()) throw file_error("there are no texts to encode");
+  if (all.empty()) throw file_error(fmt::format("{}: there are no texts to encode", texts.file()));
   return all;
 }
 
@@ -102,6 +102,7 @@ void append_entries(const encode_command& command, const transformer_config& con
   add("k", {heads, s, config.key_size}, states.k);
   add("v", {heads, s, config.value_size}, states.v);
   add("h", {heads, config.value_size, d}, states.h);
+  if (config.relative_buckets > 0) add("bias", {heads, s, s}, states.bias);
   add("scale", {1}, scores.scale);
   add("causal", {1}, scores.causal);
 }
@@ -163,7 +164,7 @@ void add_encode(CLI::App& app) {
       "  ids [S], hidden [L + 1, S, d]    hidden state 0 is the embedding, L the output of the model\n"
       "  attention [L, h, S, S]           with --attention\n"
       "  embedding [d]                    with --pool\n"
-      "  q, k [h, S, d_k], v [h, S, d_v], h [h, d_v, d], scale, causal    with --with-heads\n"
+      "  q, k [h, S, d_k], v [h, S, d_v], h [h, d_v, d], scale, causal, bias    with --with-heads\n"
       "For a file, tensors of text i, counted from 0, are called i/ids, i/hidden and so on.\n\n"
       "Examples:\n"
       "  nullscope encode --text \"Attention is not explanation.\" --output out.safetensors --attention\n"

@@ -30,13 +30,14 @@ std::string draw_heat_maps(const std::string& title, const std::vector<std::stri
   const bool has_labels = cell >= 7;
   std::string svg;
   const auto print = [&](const std::string& text) { svg += text; };
-  print(fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" "
-                    "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"{:.1f}\">\n"
-                    "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-                    "<text x=\"16\" y=\"22\" font-size=\"15\" font-weight=\"bold\">{}</text>\n",
-                    static_cast<double>(across) * width + 16,
-                    title_height + std::ceil(static_cast<double>(maps.size()) / static_cast<double>(across)) * height,
-                    std::min(cell, 10.0), svg_text(title)));
+  print(
+      fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" "
+                  "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"{:.1f}\">\n"
+                  "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+                  "<text x=\"16\" y=\"22\" font-size=\"15\" font-weight=\"bold\">{}</text>\n",
+                  static_cast<double>(across) * width + 16,
+                  title_height + std::ceil(static_cast<double>(maps.size()) / static_cast<double>(across)) * height,
+                  std::min(cell, 10.0), svg_text(title)));
   for (std::size_t m = 0; m < maps.size(); ++m) {
     const double x0 = margin + static_cast<double>(m % across) * width;
     const double y0 = title_height + margin + static_cast<double>(m / across) * height;
@@ -54,16 +55,15 @@ std::string draw_heat_maps(const std::string& title, const std::vector<std::stri
       }
       for (std::size_t i = 0; i < s; ++i) {
         const double value = maps[m].values[j * s + i];
-        if (!(value > 0)) continue;  // white, as the paper
         print(fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>",
-                          x0 + cell * static_cast<double>(i), y, cell, cell,
-                          shade(largest > 0 ? value / largest : 0)));
+                          x0 + cell * static_cast<double>(i), y, cell, cell, shade(largest > 0 ? value / largest : 0)));
       }
       print("\n");
     }
-    print(fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"none\" "
-                      "stroke=\"black\"/>\n",
-                      x0, y0, side, side));
+    print(
+        fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"none\" "
+                    "stroke=\"black\"/>\n",
+                    x0, y0, side, side));
   }
   print("</svg>\n");
   return svg;

@@ -50,13 +50,19 @@ int main(int argc, char** argv) {
   app.footer(std::string("nullscope <command> --help shows the options of a command, with examples.\n") + exit_codes);
   nullscope::cli::add_devices(app);
   nullscope::cli::add_effective_attention(app);
+  nullscope::cli::add_evaluate(app);
   nullscope::cli::add_encode(app);
+  nullscope::cli::add_hta(app);
+  nullscope::cli::add_experiment(app);
+  nullscope::cli::add_explain(app);
+  nullscope::cli::add_faithfulness(app);
   nullscope::cli::add_experiment_reversal(app);
   nullscope::cli::add_models(app);
   nullscope::cli::add_rank(app);
   nullscope::cli::add_structure(app);
   nullscope::cli::add_svd(app);
   nullscope::cli::add_sweep(app);
+  nullscope::cli::add_train(app);
 
   for (CLI::App* command : app.get_subcommands({})) command->footer(command->get_footer() + "\n\n" + exit_codes);
 

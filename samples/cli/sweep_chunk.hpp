@@ -49,7 +49,7 @@ class sweep_chunk {
       const view<T, 3> p = op.take_array<T>(count, s, k);
       const view<T, 2> log_sum_exp = op.take_array<T>(count, s);
       const auto summary = op.take_array<effective_attention_summary<T>>(count);
-      effective_attention(ctx, {heads.views.q, heads.views.k, heads.views.v, heads.views.h},
+      effective_attention(ctx, heads.operands(),
                           {.p = p,
                            .u = u,
                            .s = singular_values,

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <nullscope/effective_attention.hpp>
 #include <nullscope/operation.hpp>
 #include <nullscope/random.hpp>
+#include <nullscope/relative_bias.hpp>
 #include <nullscope/view.hpp>
 
 #include "sweep_settings.hpp"
@@ -29,15 +31,26 @@ void for_each_sample(std::int64_t heads_per_sample, const head_range& range, Use
 
 template <class T>
 struct head_views {
-  view<T, 3> q, k;  ///< (count, S, d_k); absent without scores
-  view<T, 3> v;     ///< (count, S, d_v)
-  view<T, 3> h;     ///< (count, d_v, d)
+  view<T, 3> q, k;             ///< (count, S, d_k); absent without scores
+  view<T, 3> v;                ///< (count, S, d_v)
+  view<T, 3> h;                ///< (count, d_v, d)
+  view<T, 2> bias_table = {};  ///< (count, 2 S - 1): of the scores, by relative positions; absent without
 };
 
 template <class T>
 struct sweep_heads {
   head_views<T> views;
   bool causal = false;
+
+  /// As `effective_attention` takes them.
+  attention_heads<T> operands() const {
+    attention_heads<T> result{views.q, views.k, views.v, views.h};
+    if (!views.bias_table.is_absent()) {
+      result.bias = select(relative_bias_view(view<const T, 2>(views.bias_table), 1), 0, 0);
+    }
+    return result;
+  }
+
   random_stream alternatives = {};  ///< from which alternative weights of these heads are drawn
 
   /// Memory for the heads, from the workspace of `op`.

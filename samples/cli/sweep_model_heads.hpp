@@ -31,12 +31,20 @@ class model_heads : public head_source<T> {
 
   sweep_heads<T> make(operation& op, const sweep_unit& unit, const head_range& range, bool with_scores) override {
     sweep_heads<T> heads(op, settings_, unit, range, with_scores);
-    heads.causal = model_.config().causal;
+    const transformer_config& config = model_.config();
+    heads.causal = config.causal;
+    const bool has_bias = with_scores && config.relative_buckets > 0;
+    if (has_bias) heads.views.bias_table = op.take_array<T>(range.count, 2 * unit.length - 1);
     for_each_sample(settings_.heads, range, [&](std::int64_t sample, const head_range& of_sample, std::int64_t to) {
       operation part(op.ctx(), "sweep: heads");  // its memory is free again when these heads are complete
       const token_batch& batch = batches_.at(unit.length).at(static_cast<std::size_t>(sample));
       forward(op.ctx(), model_, batch, {}, {.record = &record_});
-      copy_heads(op.ctx(), unit.length, of_sample, slices(heads.views, to, of_sample.count));
+      view<T, 2> table;
+      if (has_bias) {
+        table = part.take_array<T>(config.heads, 2 * unit.length - 1);
+        relative_bias(op.ctx(), model_.matrix("relative_bias"), table, {config.relative_distance});
+      }
+      copy_heads(op.ctx(), unit.length, of_sample, table, slices(heads.views, to, of_sample.count));
       part.submit();
     });
     return heads;
@@ -49,24 +57,29 @@ class model_heads : public head_source<T> {
  private:
   static head_views<T> slices(const head_views<T>& all, std::int64_t first, std::int64_t count) {
     const auto part = [&](const view<T, 3>& x) { return x.is_absent() ? x : slice(x, 0, first, count); };
-    return {part(all.q), part(all.k), part(all.v), part(all.h)};
+    const view<T, 2>& table = all.bias_table;
+    return {part(all.q), part(all.k), part(all.v), part(all.h),
+            table.is_absent() ? table : slice(table, 0, first, count)};
   }
 
-  /// Copies these heads of the sample that was read last, layer by layer.
-  void copy_heads(context& ctx, std::int64_t length, const head_range& range, const head_views<T>& to) {
+  /// Copies these heads of the sample that was read last, layer by layer; `table` (heads, 2 S - 1) is the bias of all
+  /// layers.
+  void copy_heads(context& ctx, std::int64_t length, const head_range& range, const view<const T, 2>& table,
+                  const head_views<T>& to) {
     const forward_views<T> kept = record_.views(1, length);
-    for_each_sample(model_.config().heads, range,
-                    [&](std::int64_t layer, const head_range& of_layer, std::int64_t place) {
-                      const attention_heads<T> from = layer_heads(model_, kept, {layer, 0, length});
-                      const head_views<T> part = slices(to, place, of_layer.count);
-                      const auto copy_part = [&](const view<const T, 3>& x, const view<T, 3>& out) {
-                        if (!out.is_absent()) copy(ctx, slice(x, 0, of_layer.first, of_layer.count), out);
-                      };
-                      copy_part(from.q, part.q);
-                      copy_part(from.k, part.k);
-                      copy_part(from.v, part.v);
-                      copy_part(from.h, part.h);
-                    });
+    const auto copy_layer = [&](std::int64_t layer, const head_range& heads, std::int64_t place) {
+      const auto copy_part = [&](const view<const T, 3>& x, const view<T, 3>& out) {
+        if (!out.is_absent()) copy(ctx, slice(x, 0, heads.first, heads.count), out);
+      };
+      const attention_heads<T> from = layer_heads(model_, kept, {layer, 0, length}, table);
+      const head_views<T> part = slices(to, place, heads.count);
+      copy_part(from.q, part.q);
+      copy_part(from.k, part.k);
+      copy_part(from.v, part.v);
+      copy_part(from.h, part.h);
+      if (!part.bias_table.is_absent()) copy(ctx, slice(table, 0, heads.first, heads.count), part.bias_table);
+    };
+    for_each_sample(model_.config().heads, range, copy_layer);
   }
 
   const sweep_settings& settings_;

@@ -63,7 +63,7 @@ class random_heads : public head_source<T> {
   void generate(context& ctx, const sweep_unit& unit, const sweep_heads<T>& all, std::int64_t sample,
                 const head_range& heads, std::int64_t to) const {
     operation op(ctx, "sweep: heads");  // its memory is free again when these heads are complete
-    const auto& [q, k, v, h] = all.views;
+    const view<T, 3>&q = all.views.q, &k = all.views.k, &v = all.views.v, &h = all.views.h;
     const bool is_added = unit.kind == sweep_kind::added;
     const auto weights = [&](purpose what, std::int64_t columns) {
       const view<T, 3> result = op.take_array<T>(heads.count, settings_.width, columns);

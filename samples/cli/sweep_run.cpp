@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <nullscope/atomic_file.hpp>
-#include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/version.hpp>
 #include <optional>
 
+#include "device_choice.hpp"
 #include "files.hpp"
 #include "interruption.hpp"
 #include "progress.hpp"
@@ -25,19 +25,6 @@ namespace nullscope::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The device of this process: the chosen one, or, for further processes on the same machine, the next device like it.
-sycl::device device_for(const std::string& text, std::size_t place) {
-  const sycl::device chosen = select_device(text);
-  std::vector<sycl::device> alike;
-  std::size_t first = 0;
-  for (const sycl::device& device : devices()) {
-    if (device == chosen) first = alike.size();
-    const device_properties &a = properties(device), &b = properties(chosen);
-    if (a.name == b.name && a.backend == b.backend) alike.push_back(device);
-  }
-  return alike.empty() ? chosen : alike[(first + place) % alike.size()];
-}
 
 /// Everything that determines the bytes of the files.
 nlohmann::ordered_json identity_of(const sweep_settings& settings, const sycl::device& device) {

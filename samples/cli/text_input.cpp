@@ -158,7 +158,7 @@ bool text_source::next(input_text& out) {
     if (out.tokens.truncated && cut_++ == 0) first_cut_ = out.origin;
     return true;
   }
-  if (options_.warns) warn();
+  if (options_.warns && empty_ < read_) warn();
   return false;
 }
 

@@ -63,6 +63,7 @@ class text_source {
 
   /// Whether the texts come from a file: results are then named by `index`.
   bool is_file() const { return !options_.file.empty(); }
+  const std::string& file() const { return options_.file; }
 
   /// The next text; false at the end. Throws file_error, naming the line, and invalid_argument: a text that is refused,
   /// a pair for a model that reads none, an id out of range.

@@ -57,20 +57,15 @@ std::vector<double> part(const std::vector<double>& x, std::int64_t first, std::
 TEST_F(encode_command, ids_need_no_tokenizer_and_give_the_hidden_states_of_transformers) {
   const fs::path model = data / "models" / "distilbert_f16";  // 3 layers, width 33
   const safetensors_file expected(model / "expected.safetensors");
-  for (const char* type : {"f32", "f64"}) {
-    const auto ids = expected.read<std::int32_t>("3/ids");
-    const safetensors_file got =
-        encode(fmt::format("--model {} --type {} --ids {}", model.string(), type, fmt::join(ids, ",")));
-    EXPECT_EQ(got.read<std::int32_t>("ids"), ids);
-    const auto hidden = got.read<double>(got.at("hidden", {4, 29, 33}));
-    const double eps = std::string(type) == "f32" ? 1.2e-7 : 2.2e-16;
-    EXPECT_LT(scaled_residual(hidden, expected.read<double>("3/hidden"), 33, eps), 2) << type;
-  }
+  const auto ids = expected.read<std::int32_t>("3/ids");
+  const safetensors_file got = encode(fmt::format("--model {} --ids {}", model.string(), fmt::join(ids, ",")));
+  EXPECT_EQ(got.read<std::int32_t>("ids"), ids);
+  EXPECT_LT(scaled_residual(got.read<float>(got.at("hidden", {4, 29, 33})), expected.read<double>("3/hidden"), 33), 2);
 }
 
 TEST_F(encode_command, writes_attention_and_a_sentence_embedding) {
   const safetensors_file got =
-      encode(bert() + " --text 'The attention of one head.' --attention --pool mean --normalise --type f64");
+      encode(bert() + " --text 'The attention of one head.' --attention --pool mean --normalise");
   const auto ids = got.read<std::int32_t>("ids");
   const auto s = static_cast<std::int64_t>(ids.size());
   ASSERT_GT(s, 4);
@@ -80,10 +75,9 @@ TEST_F(encode_command, writes_attention_and_a_sentence_embedding) {
   for (std::int64_t row = 0; row < 2 * 3 * s; ++row) {
     double sum = 0;
     for (const double weight : part(weights, row * s, s)) sum += weight;
-    EXPECT_NEAR(sum, 1, 1e-12);
+    EXPECT_NEAR(sum, 1, 1e-5);
   }
   const auto hidden = got.read<double>(got.at("hidden", {3, s, 21}));
-  const auto embedding = got.read<double>(got.at("embedding", {21}));
   std::vector<double> mean(21, 0);
   for (std::int64_t token = 0; token < s; ++token) {
     for (std::size_t i = 0; i < 21; ++i) mean[i] += hidden[static_cast<std::size_t>((2 * s + token) * 21) + i];
@@ -91,8 +85,8 @@ TEST_F(encode_command, writes_attention_and_a_sentence_embedding) {
   double norm = 0;
   for (const double x : mean) norm += x * x;
   for (double& x : mean) x /= std::sqrt(norm);
-  EXPECT_LT(scaled_residual(embedding, mean, 21), 10);
-  const safetensors_file first = encode(bert() + " --text 'The attention of one head.' --pool first --type f64");
+  EXPECT_LT(scaled_residual(got.read<float>(got.at("embedding", {21})), mean, 21), 2);
+  const safetensors_file first = encode(bert() + " --text 'The attention of one head.' --attention --pool first");
   EXPECT_EQ(first.read<double>("embedding"), part(first.read<double>("hidden"), 2 * s * 21, 21));
 }
 
@@ -106,11 +100,10 @@ TEST_F(encode_command, texts_of_a_file_are_those_of_single_calls) {
       << result.err;
   const safetensors_file all(path("all.safetensors"));
   EXPECT_EQ(all.find("1/ids"), nullptr);
-  for (const auto& [index, text] : {std::pair(0, "one head"), std::pair(3, "it")}) {
-    const safetensors_file single = encode(fmt::format("{} --text '{}'", bert(), text));
-    EXPECT_EQ(all.read<std::int32_t>(fmt::format("{}/ids", index)), single.read<std::int32_t>("ids"));
-    EXPECT_LT(scaled_residual(all.read<float>(fmt::format("{}/hidden", index)), single.read<double>("hidden"), 21), 2);
-  }
+  EXPECT_NE(all.find("2/ids"), nullptr);
+  const safetensors_file single = encode(bert() + " --text 'it'");
+  EXPECT_EQ(all.read<std::int32_t>("3/ids"), single.read<std::int32_t>("ids"));
+  EXPECT_LT(scaled_residual(all.read<float>("3/hidden"), single.read<double>("hidden"), 21), 2);
 }
 
 TEST_F(encode_command, columns_of_a_table_hold_texts_and_pairs) {
@@ -129,27 +122,32 @@ TEST_F(encode_command, columns_of_a_table_hold_texts_and_pairs) {
 }
 
 TEST_F(encode_command, heads_are_what_effective_attention_and_rank_read) {
-  const fs::path model = data / "models" / "gpt2_classifier";  // causal; 3 layers, width 20, 5 heads of 4
-  const safetensors_file heads = encode(
-      fmt::format("--model {} --ids 5,9,2,33,60,7,8,12,40 --attention --with-heads 2 --type f64", model.string()));
-  const auto weights = heads.read<double>(heads.at("attention", {3, 5, 9, 9}));
-  heads.at("v", {5, 9, 4});
-  heads.at("h", {5, 4, 20});
-  EXPECT_EQ(heads.read<std::uint8_t>("causal"), std::vector<std::uint8_t>{1});
-  EXPECT_NEAR(heads.read<double>("scale").at(0), 0.5, 1e-15);
-  const command_result effective = nullscope(fmt::format("effective-attention --dense --input {} --output {}",
-                                                         path("out.safetensors"), path("parts.safetensors")));
-  ASSERT_EQ(effective.exit_code, 0) << effective.err;
-  const safetensors_file parts(path("parts.safetensors"));
-  EXPECT_LT(scaled_residual(parts.read<double>(parts.at("raw", {5, 9, 9})), part(weights, 5 * 81, 5 * 81), 9), 10);
-  EXPECT_EQ(parts.read<std::int64_t>("rank"), (std::vector<std::int64_t>(5, 4)));
+  struct model_case {
+    const char* name;
+    std::int64_t layers, head_size;
+    bool is_causal, has_bias;
+  };
+  // Both have width 20 and 5 heads.
+  for (const auto& [name, layers, head_size, is_causal, has_bias] :
+       {model_case{"gpt2_classifier", 3, 4, true, false}, model_case{"mpnet", 2, 4, false, true}}) {
+    SCOPED_TRACE(name);
+    const safetensors_file heads = encode(fmt::format(
+        "--model {} --ids 5,9,2,33,50,7,8,12,40 --attention --with-heads 2", (data / "models" / name).string()));
+    const auto weights = heads.read<double>(heads.at("attention", {layers, 5, 9, 9}));
+    heads.at("v", {5, 9, head_size});
+    heads.at("h", {5, head_size, 20});
+    EXPECT_EQ(heads.read<std::uint8_t>("causal"), std::vector<std::uint8_t>{is_causal});
+    EXPECT_NEAR(heads.read<double>("scale").at(0), 0.5, 1e-7);
+    EXPECT_EQ(heads.find("bias") != nullptr, has_bias);
+    const command_result effective = nullscope(fmt::format("effective-attention --dense --input {} --output {}",
+                                                           path("out.safetensors"), path("parts.safetensors")));
+    ASSERT_EQ(effective.exit_code, 0) << effective.err;
+    const safetensors_file parts(path("parts.safetensors"));
+    EXPECT_LT(scaled_residual(parts.read<float>(parts.at("raw", {5, 9, 9})), part(weights, 5 * 81, 5 * 81), 9), 2);
+    EXPECT_EQ(parts.read<std::int64_t>("rank"), (std::vector<std::int64_t>(5, head_size)));
+  }
   const command_result rank = nullscope("rank --input " + path("out.safetensors"));
   EXPECT_EQ(rank.exit_code, 0) << rank.err;
-  // A wrong scale is told apart, so the file's does count.
-  const command_result scaled = nullscope(fmt::format("effective-attention --dense --scale 2 --input {} --output {}",
-                                                      path("out.safetensors"), path("scaled.safetensors")));
-  ASSERT_EQ(scaled.exit_code, 0) << scaled.err;
-  EXPECT_NE(safetensors_file(path("scaled.safetensors")).read<double>("raw"), parts.read<double>("raw"));
 }
 
 TEST_F(encode_command, long_texts_are_cut_with_a_warning_or_refused) {
@@ -186,9 +184,10 @@ using sweep_of_a_model = encode_command;
 
 TEST_F(sweep_of_a_model, has_the_heads_of_the_texts_at_every_length_they_reach) {
   const std::string file = write("texts.txt",
-                                 "short\nThe attention of one head is a matrix with a row for every token, and every "
+                                 "a\nThe attention of one head is a matrix with a row for every token, and every "
                                  "row adds up to one, one head.\n");
-  const std::string arguments = fmt::format("sweep {} --file {} --lengths 5,12,500 --samples 3", bert(), file);
+  const std::string arguments =
+      fmt::format("sweep {} --file {} --lengths 6,12,500 --samples 3 --type f32", bert(), file);
   const command_result result = nullscope(fmt::format("{} --output {}", arguments, path("sweep")));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("lengths that no text reaches are skipped: 500"), std::string::npos) << result.err;
@@ -199,7 +198,7 @@ TEST_F(sweep_of_a_model, has_the_heads_of_the_texts_at_every_length_they_reach) 
   auto ids = whole.read<std::int32_t>("1/ids");
   ASSERT_GE(ids.size(), 12u);
   ids.resize(12);
-  encode(fmt::format("{} --ids {} --with-heads 2 --type f64", bert(), fmt::join(ids, ",")));
+  encode(fmt::format("{} --ids {} --with-heads 2", bert(), fmt::join(ids, ",")));
   nullscope(fmt::format("effective-attention --input {} --output {}", path("out.safetensors"), path("parts")));
   const auto pearson = safetensors_file(path("parts")).read<double>("pearson");
 
@@ -209,13 +208,13 @@ TEST_F(sweep_of_a_model, has_the_heads_of_the_texts_at_every_length_they_reach) 
   std::vector<std::string> row;
   int rows = 0;
   for (; table.next(row); ++rows) {
-    const std::int64_t length = rows < 6 ? 5 : 12, layer = rows / 3 % 2 + 1, head = rows % 3;
+    const std::int64_t length = rows < 6 ? 6 : 12, layer = rows / 3 % 2 + 1, head = rows % 3;
     const std::vector<std::int64_t> numbers{std::stol(row[0]), std::stol(row[2]), std::stol(row[3]),
                                             std::stol(row[4]), std::stol(row[5]), std::stol(row[6])};
     EXPECT_EQ(numbers, (std::vector<std::int64_t>{length, 0, layer, head, std::min<std::int64_t>(length, 7),
                                                   std::max<std::int64_t>(0, length - 7)}));
     if (length == 12 && layer == 2) {
-      EXPECT_NEAR(std::stod(row[8]), pearson.at(static_cast<std::size_t>(head)), 1e-6);
+      EXPECT_NEAR(std::stod(row[8]), pearson.at(static_cast<std::size_t>(head)), 1e-4);
     }
   }
   EXPECT_EQ(rows, 12);  // one text, not three, at both lengths

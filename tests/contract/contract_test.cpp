@@ -25,9 +25,8 @@ const function_table& all_functions() {
   static const function_table all = [] {
     const bool fp64 = properties(select_device()).fp64;
     function_table table;
-    for (const auto functions :
-         {blas_functions, lapack_functions, null_space_functions, attention_functions, model_functions,
-          structure_functions}) {
+    for (const auto functions : {blas_functions, lapack_functions, null_space_functions, attention_functions,
+                                 model_functions, attribution_functions, structure_functions}) {
       table = joined(std::move(table), functions(fp64));
     }
     return table;
@@ -196,10 +195,24 @@ TEST_P(contract_test, refuses_tensors_of_too_few_or_too_many_dimensions) {
   }
 }
 
-/// Functions that take no operands, or files and whole models, and need no row.
+/// Functions that take no operands, or host data, files and whole models, and need no row.
 bool needs_no_row(const std::string& function) {
-  static const std::set<std::string> known{"launch",           "warm_up",          "dry_run",    "required_workspace",
-                                           "load_transformer", "save_transformer", "read_states",
+  static const std::set<std::string> known{"launch",
+                                           "warm_up",
+                                           "dry_run",
+                                           "required_workspace",
+                                           "load_transformer",
+                                           "save_transformer",
+                                           "read_states",
+                                           "jacobian_blocks",
+                                           "hidden_token_attribution",
+                                           "fit_slalom",
+                                           "fit_linear",
+                                           "explained_transformer",
+                                           "explain",
+                                           "train_network",
+                                           "compare_surrogates",
+                                           "recover_slalom",
                                            "run_reversal"};
   return known.contains(function);
 }

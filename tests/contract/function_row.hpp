@@ -115,6 +115,7 @@ function_table lapack_functions(bool fp64);
 function_table null_space_functions(bool fp64);  ///< and alternatives in the simplex
 function_table attention_functions(bool fp64);
 function_table model_functions(bool fp64);
+function_table attribution_functions(bool fp64);
 function_table structure_functions(bool fp64);
 
 inline function_table joined(function_table a, const function_table& b) {

@@ -204,7 +204,8 @@ TEST_P(training_test, RefusesCheckpointsOfOtherRuns) {
   const temporary_folder folder;
   const std::vector<training_example> examples = toy_examples(20);
   const data_split split = split_examples(20, 1);
-  training_run_options options{.epochs = 1, .batch = 8, .checkpoint = folder / "c", .identity = "a"};
+  training_run_options options{
+      .epochs = 1, .batch = 8, .checkpoint = folder / "c", .checkpoint_seconds = 0, .identity = "a"};
   trainer<float> training = toy_trainer({});
   train(training, examples, split, options);
   options.resume = true;
@@ -240,9 +241,11 @@ TEST_P(training_test, StopsEarly) {
   const std::vector<training_example> examples = toy_examples(40);
   trainer<float> training = toy_trainer({.learning_rate = 0});
   std::int64_t reported = 0;
-  const training_history history = train(
-      training, examples, split_examples(40, 1),
-      {.epochs = 10, .batch = 16, .patience = 2, .after_epoch = [&](const training_history& so_far) { reported = std::ssize(so_far.epochs); }});
+  const training_history history =
+      train(training, examples, split_examples(40, 1),
+            {.epochs = 10, .batch = 16, .patience = 2, .after_epoch = [&](const training_history& so_far) {
+               reported = std::ssize(so_far.epochs);
+             }});
   EXPECT_EQ(history.best_epoch, 1);
   EXPECT_EQ(history.epochs.size(), 3u);
   EXPECT_EQ(reported, 3);

@@ -14,6 +14,7 @@
 #include <nullscope/transformer.hpp>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace nullscope {
@@ -21,7 +22,7 @@ namespace nullscope {
 struct model_states_options {
   bool attention = false;  ///< the weights of all heads, S^2 numbers each
 
-  std::int64_t heads_of_layer = 0;  ///< from 1 to layers: also q, k, v and h of that layer; 0: none
+  std::int64_t heads_of_layer = 0;  ///< from 1 to layers: also q, k, v, h and bias of that layer; 0: none
 
   /// One vector from the last hidden state: a sentence embedding.
   std::optional<pooling> pool = std::nullopt;
@@ -38,6 +39,7 @@ struct model_states {
   std::vector<T> q, k;       ///< (heads, S, d_k)
   std::vector<T> v;          ///< (heads, S, d_v), with its bias
   std::vector<T> h;          ///< (heads, d_v, d): a head adds A v h to the output
+  std::vector<T> bias;       ///< (heads, S, S): of the scores; only of models with relative positions
 };
 
 /// Computes and waits; all sequences are one batch. A model for pairs reads its texts one by one. Throws
@@ -54,9 +56,10 @@ struct layer_heads_options {
 
 /// The heads of a layer as `effective_attention` and `range_basis` take them: views of what a forward pass kept (with
 /// keep::heads or keep::backward) and of the parameters; nothing is copied. T = v h, with v's bias, without the
-/// output's.
+/// output's. A model with relative positions needs its bias_table (heads, 2 S - 1), S >= tokens, from `relative_bias`.
 template <class T>
 attention_heads<T> layer_heads(const transformer<T>& model, const forward_views<T>& kept,
-                               const layer_heads_options& options);
+                               const layer_heads_options& options,
+                               const view<const std::type_identity_t<T>, 2>& bias_table = {});
 
 }  // namespace nullscope

@@ -20,6 +20,7 @@
 #include <nullscope/context.hpp>
 #include <nullscope/kernel.hpp>
 #include <nullscope/view.hpp>
+#include <span>
 #include <string_view>
 #include <sycl/sycl.hpp>
 #include <vector>
@@ -90,10 +91,18 @@ class operation {
   std::size_t allocated_local_bytes(std::size_t local_bytes) const;
   void add(const detail::kernel_description* kernel, kernel_command step, step_order order);
 
+  /// A launch of a kernel that is known by its description and its bytes: compiled once, not for every kernel.
+  void launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<1>& range, std::size_t local_bytes,
+                    std::span<const std::byte> functor, step_order order);
+  void launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<2>& range, std::size_t local_bytes,
+                    std::span<const std::byte> functor, step_order order);
+  void launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<3>& range, std::size_t local_bytes,
+                    std::span<const std::byte> functor, step_order order);
+
   context& ctx_;
   std::string_view name_;
   bool is_outermost_, is_submitted_ = false;
-  bool begins_stage_ = true;  // the next step waits for all before it, whatever its order
+  bool begins_stage_ = true;             // the next step waits for all before it, whatever its order
   std::size_t first_step_;               // of this operation
   std::size_t device_mark_, host_mark_;  // what was taken from the workspace when the operation began
 };
@@ -106,14 +115,14 @@ void operation::launch(const sycl::nd_range<Kernel::dimensions>& range, std::siz
     begins_stage_ |= order == step_order::next;  // a step beside this one still comes after all before
     return;
   }
+#ifdef NULLSCOPE_SINGLE_SOURCE
   const std::size_t allocated = allocated_local_bytes(local_bytes);
   add(
       &detail::description<Kernel>,
-      [=](sycl::queue& queue, [[maybe_unused]] const sycl::kernel* code, const events& dependencies) {
+      [=](sycl::queue& queue, const sycl::kernel*, const events& dependencies) {
         return queue.submit([&](sycl::handler& handler) {
           handler.depends_on(dependencies);
           sycl::local_accessor<std::byte, 1> local(allocated, handler);
-#ifdef NULLSCOPE_SINGLE_SOURCE
           constexpr int sub_group = detail::sub_group_size_of<Kernel>();
           if constexpr (sub_group > 0) {
             handler.parallel_for(
@@ -123,14 +132,12 @@ void operation::launch(const sycl::nd_range<Kernel::dimensions>& range, std::siz
             handler.parallel_for(
                 range, [=](sycl::nd_item<Kernel::dimensions> item) { kernel(item, detail::align_local(&local[0])); });
           }
-#else
-          handler.set_arg(0, kernel);
-          handler.set_arg(1, local);
-          handler.parallel_for(range, *code);
-#endif
         });
       },
       order);
+#else
+  launch_bytes(&detail::description<Kernel>, range, local_bytes, std::as_bytes(std::span(&kernel, 1)), order);
+#endif
 }
 
 }  // namespace nullscope

@@ -67,9 +67,9 @@ void save_classifier(context& ctx, const transformer<T>& model, const text_encod
                      const std::string& family = "nullscope");
 
 /// A model like the one in the folder, with a new classifier for `classes` classes. All other parameters are those of
-/// the folder; those of the classifier are random, from the seed.
+/// the folder; those of the classifier are random, from the seed. `dropout` replaces the model's.
 template <class T>
 transformer<T> with_new_classifier(context& ctx, const std::filesystem::path& folder, std::int64_t classes,
-                                   std::uint64_t seed);
+                                   std::uint64_t seed, std::optional<double> dropout = std::nullopt);
 
 }  // namespace nullscope

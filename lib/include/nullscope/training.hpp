@@ -30,13 +30,13 @@ enum class learning_schedule {
 
 struct training_options {
   double learning_rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double weight_decay = 0;            ///< AdamW's
-  double largest_norm = 0;            ///< gradients are scaled down to this norm; 0: they are not
+  double weight_decay = 0;  ///< AdamW's
+  double largest_norm = 0;  ///< gradients are scaled down to this norm; 0: they are not
   learning_schedule schedule = learning_schedule::constant;
-  std::int64_t warm_up_steps = 0;     ///< the rate grows linearly during these
-  std::int64_t total_steps = 0;       ///< for learning_schedule::linear
-  std::uint64_t seed = 1;             ///< of dropout
-  bool recompute = false;             ///< keep only what enters each layer; slower, in less memory
+  std::int64_t warm_up_steps = 0;  ///< the rate grows linearly during these
+  std::int64_t total_steps = 0;    ///< for learning_schedule::linear
+  std::uint64_t seed = 1;          ///< of dropout
+  bool recompute = false;          ///< keep only what enters each layer; slower, in less memory
   bool operator==(const training_options&) const = default;
 };
 
@@ -55,7 +55,7 @@ struct training_ranks {
 
 /// What a model did with some examples.
 struct training_sums {
-  double loss = 0;                   ///< sum of -log p(label)
+  double loss = 0;  ///< sum of -log p(label)
   std::int64_t correct = 0, count = 0;
 
   double mean_loss() const { return loss / static_cast<double>(count); }
@@ -91,8 +91,8 @@ class trainer {
 
   void wait();
 
-  /// Adds loss and correct answers of all steps since the last call, step by step: when it is called does not change the
-  /// bits. Waits. Throws computation_error, naming the first step, if a loss is not finite.
+  /// Adds loss and correct answers of all steps since the last call, step by step: when it is called does not change
+  /// the bits. Waits. Throws computation_error, naming the first step, if a loss is not finite.
   void add_sums(training_sums& sums);
 
   /// As the function above, divided among the ranks.

@@ -18,8 +18,8 @@ struct training_example {
   std::int64_t tokens() const { return static_cast<std::int64_t>(sequence.ids.size() + pair.ids.size()); }
 };
 
-/// Throws invalid_argument, naming the example, if one cannot be learnt by such a model: no tokens, too long, an id or a
-/// label out of range, a pair too many or missing.
+/// Throws invalid_argument, naming the example, if one cannot be learnt by such a model: no tokens, too long, an id or
+/// a label out of range, a pair too many or missing.
 void check_examples(const transformer_config& config, std::span<const training_example> examples);
 
 /// Which examples serve what. No example is in two parts.

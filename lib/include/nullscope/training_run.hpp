@@ -40,11 +40,11 @@ struct training_run_options {
   std::int64_t patience = 0;  ///< stop after this many epochs without a better validation accuracy; 0: never
   std::uint64_t seed = 1;     ///< of the order of the examples
 
-  /// Where to keep checkpoints; default: nowhere. Written after each epoch, when the run is interrupted, and between
-  /// if this many seconds have passed. With `resume`, a run continues from the file, if it is there, to the bit.
-  /// Only the first rank writes.
+  /// Where to keep checkpoints; default: nowhere. Written when so many seconds have passed since the last one, and when
+  /// the run is interrupted. With `resume`, a run continues from the file, if it is there, to the bit. Only the first
+  /// rank writes.
   std::filesystem::path checkpoint = {};
-  double checkpoint_seconds = 600;
+  double checkpoint_seconds = 120;
   bool resume = false;
   std::string identity = {};  ///< of the data and settings: a checkpoint with another one is refused
 
@@ -54,8 +54,8 @@ struct training_run_options {
 };
 
 /// Trains on split.training and validates on split.validation. At the end the model has the parameters of the best
-/// epoch, unless the run was interrupted. Throws invalid_argument as check_examples does, computation_error if a loss is
-/// not finite (the last checkpoint stays), file_error.
+/// epoch, unless the run was interrupted. Throws invalid_argument as check_examples does, computation_error if a loss
+/// is not finite (the last checkpoint stays), file_error.
 template <class T>
 training_history train(trainer<T>& training, std::span<const training_example> examples, const data_split& split,
                        const training_run_options& options = {});

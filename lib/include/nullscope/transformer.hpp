@@ -107,9 +107,12 @@ struct layer_record {
   view<T, 4> k, v;                   ///< (batch, heads, S, d_k or d_v), strided
   view<T, 4> attended;               ///< (batch, heads, queries, d_v): A v, per head
   view<T, 3> log_sum_exp;            ///< (batch, heads, queries)
-  view<T, 2> merged;                 ///< (query_rows, h d_v, or d_v if heads are added)
-  view<T, 2> attention_sum;          ///< (query_rows, d): input + output of attention
-  view<T, 2> middle;                 ///< (query_rows, d): what feed-forward sees
+  view<T, 3> reach, weights;  ///< (batch, 2 heads, d or S): in place of k and v, if the last layer works on one token:
+                              ///< W_k^T q / sqrt(d_k) and attention weights, with room for gradients
+  view<T, 3> context;         ///< (batch, heads, d): the same: sum of the tokens by their weights
+  view<T, 2> merged;          ///< (query_rows, h d_v, or d_v if heads are added)
+  view<T, 2> attention_sum;   ///< (query_rows, d): input + output of attention
+  view<T, 2> middle;          ///< (query_rows, d): what feed-forward sees
   view<T, 2> pre_activation, activated;  ///< (query_rows, feed_forward)
   view<T, 2> feed_forward_sum;           ///< (query_rows, d): post-LN: middle + output of feed-forward
   view<T, 1> attention_mean, attention_inverse_deviation;        ///< of the layer's first norm

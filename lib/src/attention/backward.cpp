@@ -5,6 +5,7 @@
 #include <nullscope/elementwise.hpp>
 
 #include "kernels/attention/row_products.hpp"
+#include "lib/src/attention/blocks.hpp"
 #include "lib/src/attention/common.hpp"
 #include "lib/src/core/strides.hpp"
 #include "lib/src/core/team.hpp"
@@ -13,31 +14,6 @@ namespace nullscope {
 namespace {
 
 constexpr const char* name = "attention_backward";
-
-/// Calls call.operator()<Shape>() with the shape of the kernel for the layout.
-template <class T, class Call>
-auto with_shape(const lane_layout& layout, Call call) {
-  return detail::with_vector_bytes(layout, [&]<int Bytes>() {
-    if constexpr (Bytes == 0) {
-      return call.template operator()<detail::attention_work_items>();
-    } else {
-      return call.template operator()<typename detail::attention_vector_shapes<T, Bytes>::backward>();
-    }
-  });
-}
-
-/// Panels of queries in a block: as many as local memory holds, up to what stays in cache. Throws unsupported_device if
-/// it does not hold one per worker.
-template <class T, class Shape>
-std::int64_t panels_of_block(const context& ctx) {
-  using kernel = kernels::attention_backward<T, Shape>;
-  const std::int64_t available = ctx.layout().local_bytes;
-  std::int64_t panels = std::max(8, Shape::workers);
-  while (panels > Shape::workers && kernel::local_bytes(panels) > available) panels -= Shape::workers;
-  if (kernel::local_bytes(panels) <= available) return panels;
-  throw unsupported_device(fmt::format("{}: {} has {} usable bytes of local memory, {} are needed", name,
-                                       ctx.device().name, available, kernel::local_bytes(panels)));
-}
 
 template <class In, class T>
 void validate(const context& ctx, const attention_backward_operands<In>& operands,
@@ -60,7 +36,9 @@ void validate(const context& ctx, const attention_backward_operands<In>& operand
   detail::check_bias(name, "bias", bias, {q.extent[0], q.extent[1], q.extent[2], k.extent[2]});
   detail::check_bias_gradient(name, bias, gradients.d_bias);
   detail::check_lengths(name, options, q);
-  with_shape<T>(ctx.layout(), [&]<class Shape>() { panels_of_block<T, Shape>(ctx); });
+  detail::with_derivative_shape<T>(ctx.layout(), [&]<class Shape>() {
+    detail::panels_of_block<kernels::attention_backward<T, Shape>, Shape>(name, ctx);
+  });
 }
 
 /// out (matrices * queries) = row sums of x * y
@@ -104,7 +82,7 @@ void differentiate(operation& op, const attention_backward_operands<In>& operand
   const auto& [q, k, v, out, log_sum_exp, d_out, bias] = operands;
   const std::int64_t batch = q.extent[0], heads = q.extent[1], queries = q.extent[2], keys = k.extent[2];
   const std::int64_t dk = q.extent[3], dv = v.extent[3];
-  const std::int64_t panels = panels_of_block<T, Shape>(op.ctx());
+  const std::int64_t panels = detail::panels_of_block<kernel, Shape>(name, op.ctx());
   const T factor = static_cast<T>(detail::scale_of(options, dk));
   const auto take_gradient = [&](std::int64_t tokens, std::int64_t d) {
     return op.take_array<T>(batch, heads, kernel::padded_rows(tokens), kernel::padded_columns(d));
@@ -154,7 +132,8 @@ sycl::event run(context& ctx, const attention_backward_operands<In>& operands, c
                 const attention_options& options, const events& dependencies) {
   validate(ctx, operands, gradients, options);
   operation op(ctx, name, dependencies);
-  with_shape<T>(ctx.layout(), [&]<class Shape>() { differentiate<Shape>(op, operands, gradients, options); });
+  detail::with_derivative_shape<T>(ctx.layout(),
+                                   [&]<class Shape>() { differentiate<Shape>(op, operands, gradients, options); });
   return op.submit();
 }
 

@@ -91,6 +91,21 @@ sycl::event submit_steps(detail::context_state& state) {
   }
 }
 
+#ifndef NULLSCOPE_SINGLE_SOURCE
+template <int Dimensions>
+auto kernel_step(const sycl::nd_range<Dimensions>& range, std::size_t local_bytes, std::span<const std::byte> functor) {
+  return [range, local_bytes, bytes = std::vector<std::byte>(functor.begin(), functor.end())](
+             sycl::queue& queue, const sycl::kernel* code, const events& dependencies) {
+    return queue.submit([&](sycl::handler& handler) {
+      handler.depends_on(dependencies);
+      handler.set_arg(0, sycl::ext::oneapi::experimental::raw_kernel_arg(bytes.data(), bytes.size()));
+      handler.set_arg(1, sycl::local_accessor<std::byte, 1>(local_bytes, handler));
+      handler.parallel_for(range, *code);
+    });
+  };
+}
+#endif
+
 }  // namespace
 
 operation::operation(context& ctx, std::string_view name, const events& dependencies)
@@ -163,6 +178,21 @@ void operation::add(const detail::kernel_description* kernel, kernel_command ste
   if (std::exchange(begins_stage_, false)) order = step_order::next;
   ctx_.state_->steps.push_back({kernel, std::move(step), order});
 }
+
+#ifndef NULLSCOPE_SINGLE_SOURCE
+void operation::launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<1>& range,
+                             std::size_t local_bytes, std::span<const std::byte> functor, step_order order) {
+  add(kernel, kernel_step(range, allocated_local_bytes(local_bytes), functor), order);
+}
+void operation::launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<2>& range,
+                             std::size_t local_bytes, std::span<const std::byte> functor, step_order order) {
+  add(kernel, kernel_step(range, allocated_local_bytes(local_bytes), functor), order);
+}
+void operation::launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<3>& range,
+                             std::size_t local_bytes, std::span<const std::byte> functor, step_order order) {
+  add(kernel, kernel_step(range, allocated_local_bytes(local_bytes), functor), order);
+}
+#endif
 
 void operation::run(command step, step_order order) {
   add(

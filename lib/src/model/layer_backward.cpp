@@ -6,6 +6,7 @@
 
 #include "lib/src/core/fill.hpp"
 #include "lib/src/model/pool.hpp"
+#include "lib/src/model/pooled_attention.hpp"
 
 namespace nullscope::detail {
 namespace {
@@ -52,6 +53,22 @@ void attention_part_backward(operation& op, const pass<T>& p, const layer_weight
       heads_of(d_merged.data, shape.batch, shape.queries, config.heads, config.value_size, config.merged_width());
   if (config.merge == head_merge::added) d_attended.stride[1] = 0;  // every head gets the gradient of the sum
 
+  const view<const T, 2> seen = record.normed_input.is_absent() ? record.input : record.normed_input;
+  const auto rows_of = [](const auto& x, std::int64_t first, std::int64_t count) {
+    return x.is_absent() ? x : slice(x, 0, first, count);
+  };
+  const auto query_backward = [&](const view<const T, 2>& d_q) {
+    linear_backward(p.ctx, {record.query_input, slice(weights.query_key_value, 0, 0, q_width), d_q},
+                    {d_query_input, rows_of(gradients.query_key_value, 0, q_width),
+                     rows_of(gradients.query_key_value_bias, 0, q_width)},
+                    {.accumulate = true, .accumulate_x = config.order == norm_order::post});
+  };
+  if (attends_to_tokens(config, shape)) {
+    const view<T, 2> d_q = op.take_array<T>(shape.query_rows(), q_width);
+    pooled_attention_backward<T>(op, p, weights, gradients, shape, record, seen, d_attended, d_seen, d_q);
+    return query_backward(d_q);
+  }
+
   layer_record<T> d;
   auto take = [&](std::int64_t count) { return op.take<T>(count); };
   take_query_key_value(config, shape, d, take);
@@ -70,7 +87,6 @@ void attention_part_backward(operation& op, const pass<T>& p, const layer_weight
     relative_bias_backward(p.ctx, d_bias, p.d_relative, {config.relative_distance});
   }
 
-  const view<const T, 2> seen = record.normed_input.is_absent() ? record.input : record.normed_input;
   const linear_backward_options add{.accumulate = true, .accumulate_x = adds};
   if (!shape.is_narrow()) {
     const view<T, 2> d_projected = contiguous(d.q.data, shape.rows(), 2 * q_width + v_width);
@@ -78,9 +94,6 @@ void attention_part_backward(operation& op, const pass<T>& p, const layer_weight
                     {d_seen, gradients.query_key_value, gradients.query_key_value_bias}, add);
     return;
   }
-  const auto rows_of = [](const auto& x, std::int64_t first, std::int64_t count) {
-    return x.is_absent() ? x : slice(x, 0, first, count);
-  };
   const std::int64_t rest = q_width + v_width;
   const view<T, 2> d_q = contiguous(d.q.data, shape.query_rows(), q_width);
   const view<T, 2> d_key_value = contiguous(d.k.data, shape.rows(), rest);
@@ -88,10 +101,7 @@ void attention_part_backward(operation& op, const pass<T>& p, const layer_weight
                   {d_seen, rows_of(gradients.query_key_value, q_width, rest),
                    rows_of(gradients.query_key_value_bias, q_width, rest)},
                   add);
-  linear_backward(p.ctx, {record.query_input, slice(weights.query_key_value, 0, 0, q_width), d_q},
-                  {d_query_input, rows_of(gradients.query_key_value, 0, q_width),
-                   rows_of(gradients.query_key_value_bias, 0, q_width)},
-                  {.accumulate = true, .accumulate_x = config.order == norm_order::post});
+  query_backward(d_q);
 }
 
 }  // namespace

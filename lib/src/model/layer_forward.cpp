@@ -5,6 +5,7 @@
 #include <nullscope/rows.hpp>
 
 #include "lib/src/model/pool.hpp"
+#include "lib/src/model/pooled_attention.hpp"
 
 namespace nullscope::detail {
 namespace {
@@ -81,13 +82,16 @@ void layer_forward(const pass<T>& p, const layer_weights<const T>& weights, cons
     if (is_pre) pool_tokens<T>(p.ctx, p.config.pool, by_sequence(seen), p.lengths, record.query_input);
     residual = record.residual;
   }
-  project(p, weights, shape, seen, record);
-
-  attention_options options;
-  options.causal = p.config.causal && !shape.is_narrow();  // the pooled token is the last one, which sees all
-  options.lengths = p.lengths;
-  attention(p.ctx, {record.q, record.k, record.v, score_bias(p.bias, shape)},
-            {.out = record.attended, .log_sum_exp = record.log_sum_exp}, options);
+  if (attends_to_tokens(p.config, shape)) {
+    pooled_attention<T>(p, weights, shape, seen, record);
+  } else {
+    project(p, weights, shape, seen, record);
+    attention_options options;
+    options.causal = p.config.causal && !shape.is_narrow();  // the pooled token is the last one, which sees all
+    options.lengths = p.lengths;
+    attention(p.ctx, {record.q, record.k, record.v, score_bias(p.bias, shape)},
+              {.out = record.attended, .log_sum_exp = record.log_sum_exp}, options);
+  }
   if (p.config.merge == head_merge::added) add_heads(p, shape, record);
 
   // The output of attention goes where its sum with the residual will be.

@@ -22,6 +22,11 @@ inline bool can_be_narrow(const transformer_config& config) {
   return config.relative_buckets == 0;
 }
 
+/// Whether a layer computes attention from its tokens alone, without their keys and values (pooled_attention.hpp).
+inline bool attends_to_tokens(const transformer_config& config, const layer_shape& shape) {
+  return shape.is_narrow() && config.relative_buckets == 0;
+}
+
 /// Heads side by side in rows: columns [first, first + heads * size) of memory (batch * tokens, width) as
 /// (batch, heads, tokens, size).
 template <class T>
@@ -31,7 +36,7 @@ view<T, 4> heads_of(T* data, std::int64_t batch, std::int64_t tokens, std::int64
 }
 
 /// q, k and v of a layer: in one array (rows, 2 h d_k + h d_v), as one product writes them, or, in a narrow layer, q in
-/// an array of its own.
+/// an array of its own; no k and v in a layer that attends to tokens.
 template <class T, class Take>
 void take_query_key_value(const transformer_config& config, const layer_shape& shape, layer_record<T>& record,
                           Take& take) {
@@ -39,6 +44,14 @@ void take_query_key_value(const transformer_config& config, const layer_shape& s
   const std::int64_t q_width = config.query_width(), v_width = config.value_width();
   const std::int64_t width = shape.is_narrow() ? q_width + v_width : 2 * q_width + v_width;
   const std::int64_t first_key = shape.is_narrow() ? 0 : q_width;
+  if (attends_to_tokens(config, shape)) {
+    record.q = heads_of(take(batch * q_width), batch, queries, config.heads, config.key_size, q_width);
+    record.k = record.v = {};
+    record.reach = contiguous(take(batch * 2 * config.heads * config.width), batch, 2 * config.heads, config.width);
+    record.weights = contiguous(take(batch * 2 * config.heads * tokens), batch, 2 * config.heads, tokens);
+    record.context = contiguous(take(batch * config.heads * config.width), batch, config.heads, config.width);
+    return;
+  }
   T* const array = take(shape.rows() * width);
   T* const q = shape.is_narrow() ? take(shape.query_rows() * q_width) : array;
   record.q = heads_of(q, batch, queries, config.heads, config.key_size, shape.is_narrow() ? q_width : width);

@@ -5,6 +5,7 @@
 #include <nullscope/elementwise.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/model_states.hpp>
+#include <nullscope/relative_bias.hpp>
 
 #include "lib/src/model/pool.hpp"
 
@@ -18,6 +19,19 @@ void append_rows(std::vector<T>& to, const T* from, std::int64_t outer, std::int
   for (std::int64_t i = 0; i < outer; ++i) {
     to.insert(to.end(), from + i * outer_stride, from + i * outer_stride + count * columns);
   }
+}
+
+/// The bias (heads, count, count) of the first tokens from a table (heads, 2 S - 1); nothing from nothing.
+template <class T>
+std::vector<T> expanded(const std::vector<T>& table, std::int64_t heads, std::int64_t tokens, std::int64_t count) {
+  std::vector<T> bias;
+  if (table.empty()) return bias;
+  for (std::int64_t row = 0; row < heads * count; ++row) {
+    const std::int64_t head = row / count, query = row % count;
+    const T* const first_key = table.data() + head * (2 * tokens - 1) + tokens - 1 - query;
+    bias.insert(bias.end(), first_key, first_key + count);
+  }
+  return bias;
 }
 
 template <class T>
@@ -47,9 +61,10 @@ struct dense_heads {
 /// What a batch leaves on the device.
 template <class T>
 struct device_states {
-  tensor<T> hidden;   // (layers + 1, batch, S, d)
-  tensor<T> weights;  // (layers, batch, heads, S, S)
-  tensor<T> pooled;   // (batch, d)
+  tensor<T> hidden;      // (layers + 1, batch, S, d)
+  tensor<T> weights;     // (layers, batch, heads, S, S)
+  tensor<T> pooled;      // (batch, d)
+  tensor<T> bias_table;  // (heads, 2 S - 1)
   std::vector<dense_heads<T>> heads;
 };
 
@@ -68,15 +83,21 @@ device_states<T> compute(context& ctx, const transformer<T>& model, const token_
   operation op(ctx, "read_states");  // one, so that all kernels are compiled together
   forward(ctx, model, batch, {.hidden = result.hidden}, {.record = record ? &*record : nullptr});
   const forward_views<T> kept = record ? record->views(b, s) : forward_views<T>{};
+  if (config.relative_buckets > 0) {
+    result.bias_table = tensor<T>(ctx, {heads, 2 * s - 1});
+    relative_bias(ctx, model.matrix("relative_bias"), result.bias_table, {config.relative_distance});
+  }
+  const view<const T, 2> table = result.bias_table;
+  const view<const T, 4> bias = table.is_absent() ? view<const T, 4>{} : relative_bias_view(table, b);
   for (std::int64_t layer = 0; options.attention && layer < config.layers; ++layer) {
     const layer_record<T>& of_layer = kept.layers[static_cast<std::size_t>(layer)];
-    attention_weights(ctx, {of_layer.q, of_layer.k, of_layer.log_sum_exp},
+    attention_weights(ctx, {of_layer.q, of_layer.k, of_layer.log_sum_exp, bias},
                       contiguous(result.weights.data() + layer * b * heads * s * s, b, heads, s, s),
                       {.attention = {.causal = config.causal, .lengths = batch.device_lengths()}});
   }
   for (std::int64_t i = 0; options.heads_of_layer > 0 && i < b; ++i) {
     const std::int64_t tokens = batch.lengths()[static_cast<std::size_t>(i)];
-    result.heads.emplace_back(ctx, layer_heads(model, kept, {options.heads_of_layer - 1, i, tokens}));
+    result.heads.emplace_back(ctx, layer_heads(model, kept, {options.heads_of_layer - 1, i, tokens}, table));
   }
   if (options.pool) {
     const T* const last = result.hidden.data() + config.layers * b * s * d;
@@ -90,7 +111,8 @@ device_states<T> compute(context& ctx, const transformer<T>& model, const token_
 
 template <class T>
 attention_heads<T> layer_heads(const transformer<T>& model, const forward_views<T>& kept,
-                               const layer_heads_options& options) {
+                               const layer_heads_options& options,
+                               const view<const std::type_identity_t<T>, 2>& bias_table) {
   const transformer_config& config = model.config();
   if (options.layer < 0 || options.layer >= config.layers) {
     throw invalid_argument(fmt::format("layer_heads: there is no layer {} of {}", options.layer, config.layers));
@@ -115,7 +137,16 @@ attention_heads<T> layer_heads(const transformer<T>& model, const forward_views<
   const std::int64_t step = config.merge == head_merge::added ? 0 : config.value_size;
   const view<const T, 3> h{
       output.data, {config.heads, config.value_size, config.width}, {step, output.stride[1], output.stride[0]}};
-  return {of_sequence(record.q), of_sequence(record.k), of_sequence(record.v), h};
+  attention_heads<T> heads{of_sequence(record.q), of_sequence(record.k), of_sequence(record.v), h};
+  if (config.relative_buckets > 0) {
+    if (bias_table.extent[0] != config.heads || bias_table.extent[1] < 2 * options.tokens - 1) {
+      throw invalid_argument(fmt::format("layer_heads: bias_table ({}, {}) is not ({}, 2 S - 1) for {} tokens",
+                                         bias_table.extent[0], bias_table.extent[1], config.heads, options.tokens));
+    }
+    const view<const T, 3> bias = select(relative_bias_view(bias_table, 1), 0, 0);
+    heads.bias = slice(slice(bias, 1, 0, heads.q.extent[1]), 2, 0, options.tokens);
+  }
+  return heads;
 }
 
 template <class T>
@@ -131,7 +162,7 @@ std::vector<model_states<T>> read_states(context& ctx, const transformer<T>& mod
   const token_batch batch(ctx, config, sequences);
   const device_states<T> states = compute(ctx, model, batch, options);
   const std::vector<T> hidden = states.hidden.to_host(), weights = states.weights.to_host(),
-                       pooled = states.pooled.to_host();
+                       pooled = states.pooled.to_host(), bias_table = states.bias_table.to_host();
   const std::int64_t b = batch.size(), s = batch.tokens(), d = config.width;
   std::vector<model_states<T>> result(static_cast<std::size_t>(b));
   for (std::int64_t i = 0; i < b; ++i) {
@@ -153,14 +184,15 @@ std::vector<model_states<T>> read_states(context& ctx, const transformer<T>& mod
     one.k = heads.k.to_host();
     one.v = heads.v.to_host();
     one.h = heads.h.to_host();
+    one.bias = expanded(bias_table, config.heads, s, one.tokens);
   }
   return result;
 }
 
 template attention_heads<float> layer_heads(const transformer<float>&, const forward_views<float>&,
-                                            const layer_heads_options&);
+                                            const layer_heads_options&, const view<const float, 2>&);
 template attention_heads<double> layer_heads(const transformer<double>&, const forward_views<double>&,
-                                             const layer_heads_options&);
+                                             const layer_heads_options&, const view<const double, 2>&);
 template std::vector<model_states<float>> read_states(context&, const transformer<float>&,
                                                       std::span<const token_batch::sequence>,
                                                       const model_states_options&);

@@ -114,11 +114,12 @@ void save_classifier(context& ctx, const transformer<T>& model, const text_encod
 
 template <class T>
 transformer<T> with_new_classifier(context& ctx, const std::filesystem::path& folder, std::int64_t classes,
-                                   std::uint64_t seed) {
+                                   std::uint64_t seed, std::optional<double> dropout) {
   const model_description description = describe_model(folder);
   const transformer<T> base = load_transformer<T>(ctx, folder);
   transformer_config config = base.config();
   config.classes = classes;
+  config.dropout = dropout.value_or(config.dropout);
   // The layer that the family has in front of its classifier.
   if (description.family == "bert" || description.family == "mpnet") config.classifier_hidden = activation::tanh;
   if (description.family == "distilbert") config.classifier_hidden = activation::relu;
@@ -141,7 +142,9 @@ template void save_classifier(context&, const transformer<float>&, const text_en
                               const std::filesystem::path&, const std::string&);
 template void save_classifier(context&, const transformer<double>&, const text_encoder&,
                               const std::vector<std::string>&, const std::filesystem::path&, const std::string&);
-template transformer<float> with_new_classifier(context&, const std::filesystem::path&, std::int64_t, std::uint64_t);
-template transformer<double> with_new_classifier(context&, const std::filesystem::path&, std::int64_t, std::uint64_t);
+template transformer<float> with_new_classifier(context&, const std::filesystem::path&, std::int64_t, std::uint64_t,
+                                                std::optional<double>);
+template transformer<double> with_new_classifier(context&, const std::filesystem::path&, std::int64_t, std::uint64_t,
+                                                 std::optional<double>);
 
 }  // namespace nullscope

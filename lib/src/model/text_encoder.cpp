@@ -14,9 +14,9 @@ namespace fs = std::filesystem;
 
 constexpr const char* settings_file = "tokenizer_config.json";
 constexpr const char* word_class = "NullscopeWords";  // tokenizer_class of a folder with a word vocabulary
-constexpr std::array tokenizer_files{
-    "tokenizer.json", settings_file, "special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json",
-    "merges.txt"};
+constexpr std::array tokenizer_files{"tokenizer.json",    settings_file, "special_tokens_map.json",
+                                     "added_tokens.json", "vocab.txt",   "vocab.json",
+                                     "merges.txt"};
 
 bool has_words(const fs::path& folder) {
   const fs::path path = folder / settings_file;

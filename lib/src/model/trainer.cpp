@@ -6,6 +6,7 @@
 #include <nullscope/errors.hpp>
 #include <nullscope/training.hpp>
 
+#include "lib/src/core/fill.hpp"
 #include "lib/src/model/trainer_state.hpp"
 #include "lib/src/model/training_loss.hpp"
 #include "lib/src/model/training_streams.hpp"
@@ -74,22 +75,14 @@ void trainer<T>::state::reserve(const token_batch& tokens) {
     record.reset();
     record_batch = std::max(record_batch, tokens.size());
     record_tokens = std::max(record_tokens, tokens.tokens());
-    record.emplace(ctx, config, record_batch, record_tokens, config.classes > 0 ? keep::pooled_backward : keep::backward,
-                   options.recompute);
+    record.emplace(ctx, config, record_batch, record_tokens,
+                   config.classes > 0 ? keep::pooled_backward : keep::backward, options.recompute);
   }
   const std::int64_t needed = detail::logit_count(config, tokens);
   if (logits.size() < needed) {
     in_flight.wait();
     logits = tensor<T>(ctx, {needed});
   }
-}
-
-template <class T>
-void trainer<T>::state::clear_gradient(operation& op) {
-  op.run([data = gradient.data(), size = static_cast<std::size_t>(gradient.size())](sycl::queue& queue,
-                                                                                   const events& before) {
-    return queue.fill(data, T(0), size, before);
-  });
 }
 
 /// gradient += share times that of the batch's mean loss. Loss and correct answers go to the next slot.
@@ -102,8 +95,8 @@ void trainer<T>::state::compute(const detail::device_batch& batch, double share)
   forward_options<T> pass_options;
   pass_options.record = &*record;
   pass_options.training = true;
-  pass_options.dropout = {options.seed, detail::dropout_stream + pass * streams_per_layer *
-                                                                     static_cast<std::uint64_t>(config.layers + 1)};
+  pass_options.dropout = {
+      options.seed, detail::dropout_stream + pass * streams_per_layer * static_cast<std::uint64_t>(config.layers + 1)};
   const std::int64_t rows = detail::logit_rows(config, batch.tokens);
   const view<T, 2> d_logits = contiguous(logits.data(), rows, detail::logit_count(config, batch.tokens) / rows);
   detail::loss_of<T>(ctx, model, batch, pass_options, logits.data(),
@@ -153,7 +146,7 @@ void trainer<T>::state::step_alone(std::span<const training_example> examples) {
   reserve(batch.tokens);
   ++steps;
   operation op(ctx, "training step", {last});
-  clear_gradient(op);
+  detail::fill_zero(op, gradient.data(), gradient.size());
   compute(batch, 1);
   update();
   last = op.submit();
@@ -174,7 +167,7 @@ void trainer<T>::state::step_together(std::span<const training_example> examples
     const detail::device_batch batch(upload, model.config(), own);
     reserve(batch.tokens);
     operation op(ctx, "training step", {last});
-    clear_gradient(op);
+    detail::fill_zero(op, gradient.data(), gradient.size());
     compute(batch, share);
     op.submit_and_wait();
     const std::vector<T> part = gradient.to_host();

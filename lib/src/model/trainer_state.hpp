@@ -42,7 +42,6 @@ struct trainer<T>::state {
 
  private:
   void reserve(const token_batch& tokens);
-  void clear_gradient(operation& op);
   void compute(const detail::device_batch& batch, double share);
   void update();
   void step_alone(std::span<const training_example> examples);

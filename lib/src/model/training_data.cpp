@@ -83,8 +83,9 @@ data_split split_examples(std::int64_t count, std::uint64_t seed, const split_sh
   const double test_share = 1 - shares.training - shares.validation;
   constexpr double rounding = 1e-9;  // of shares such as 0.7 and 0.3
   if (!(shares.training >= 0 && shares.validation >= 0 && test_share >= -rounding)) {
-    throw invalid_argument(fmt::format("split_examples: shares of {} and {}, expected numbers from 0 with a sum up to 1",
-                                       shares.training, shares.validation));
+    throw invalid_argument(
+        fmt::format("split_examples: shares of {} and {}, expected numbers from 0 with a sum up to 1", shares.training,
+                    shares.validation));
   }
   std::int64_t parts = 0;
   for (const double share : {shares.training, shares.validation, test_share}) parts += share > rounding ? 1 : 0;
@@ -106,8 +107,9 @@ data_split split_examples(std::int64_t count, std::uint64_t seed, const split_sh
   };
   data_split split;
   auto from = all.begin();
-  for (const auto& [part, share] : {std::pair(&split.training, shares.training),
-                                    std::pair(&split.validation, shares.validation), std::pair(&split.test, test_share)}) {
+  for (const auto& [part, share] :
+       {std::pair(&split.training, shares.training), std::pair(&split.validation, shares.validation),
+        std::pair(&split.test, test_share)}) {
     const auto to = from + size_of(share);
     part->assign(from, to);
     from = to;
@@ -120,8 +122,7 @@ std::vector<index_list> epoch_batches(std::span<const std::int64_t> indices, std
   if (batch < 1) throw invalid_argument(fmt::format("epoch_batches: batches of {}, expected at least 1", batch));
   for (const std::int64_t index : indices) {
     if (index >= 0 && index < std::ssize(lengths)) continue;
-    throw invalid_argument(
-        fmt::format("epoch_batches: index {}, there are {} lengths", index, lengths.size()));
+    throw invalid_argument(fmt::format("epoch_batches: index {}, there are {} lengths", index, lengths.size()));
   }
   const std::uint64_t stream = detail::order_stream + 2 * static_cast<std::uint64_t>(epoch);
   index_list order(indices.begin(), indices.end());

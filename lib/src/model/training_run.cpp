@@ -16,9 +16,7 @@ namespace {
 using json = nlohmann::json;
 using steady = std::chrono::steady_clock;
 
-double seconds_since(steady::time_point start) {
-  return std::chrono::duration<double>(steady::now() - start).count();
-}
+double seconds_since(steady::time_point start) { return std::chrono::duration<double>(steady::now() - start).count(); }
 
 void check_options(const training_run_options& options) {
   const auto require = [](bool holds, const char* member, std::int64_t value, int least) {
@@ -61,8 +59,7 @@ class run {
 
  private:
   bool is_out_of_patience() const {
-    return options_.patience > 0 && !history_.epochs.empty() &&
-           epoch_ - 1 - history_.best_epoch >= options_.patience;
+    return options_.patience > 0 && !history_.epochs.empty() && epoch_ - 1 - history_.best_epoch >= options_.patience;
   }
 
   bool is_shared() const { return training_.ranks().count > 1; }
@@ -81,7 +78,7 @@ class run {
       if (!is_shared() && seconds_since(ticked_) < tick && done_ < batches_) continue;
       if (!report()) return false;
       ticked_ = steady::now();
-      if (!options_.checkpoint.empty() && seconds_since(saved_) >= options_.checkpoint_seconds) write_checkpoint();
+      if (seconds_since(saved_) >= options_.checkpoint_seconds) write_checkpoint();
     }
     return true;
   }
@@ -124,7 +121,7 @@ class run {
     seconds_ = 0;
     begun_ = steady::now();
     sums_ = {};
-    write_checkpoint();
+    if (seconds_since(saved_) >= options_.checkpoint_seconds) write_checkpoint();
     if (options_.after_epoch) options_.after_epoch(history_);
   }
 
@@ -135,9 +132,14 @@ class run {
   void write_checkpoint() {
     if (options_.checkpoint.empty() || training_.ranks().rank != 0) return;
     training_.add_sums(sums_);
-    const json progress{{"identity", options_.identity}, {"epoch", epoch_},     {"batch", done_},
-                        {"tokens", tokens_},             {"seconds", seconds()}, {"sums", sums_},
-                        {"epochs", history_.epochs},     {"best_epoch", history_.best_epoch}};
+    const json progress{{"identity", options_.identity},
+                        {"epoch", epoch_},
+                        {"batch", done_},
+                        {"tokens", tokens_},
+                        {"seconds", seconds()},
+                        {"sums", sums_},
+                        {"epochs", history_.epochs},
+                        {"best_epoch", history_.best_epoch}};
     training_.save(options_.checkpoint, progress.dump());
     saved_ = steady::now();
   }

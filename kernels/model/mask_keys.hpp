@@ -1,0 +1,34 @@
+/// Scores of keys that are padding.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <nullscope/view.hpp>
+
+#include "kernels/blas/row.hpp"
+
+namespace nullscope::kernels {
+
+/// scores (batch, rows, keys): -inf for keys from lengths[batch] on. One team per row.
+template <class T, int Items>
+struct mask_keys {
+  static constexpr const char* source = __FILE__;
+  static constexpr int dimensions = 1;
+  static constexpr bool one_work_item = Items == 1;
+
+  const std::int64_t* lengths;
+  view<T, 3> scores;
+  std::int64_t rows_per_group;
+
+  void operator()(sycl::nd_item<1> item, std::byte* local) const {
+    const team<Items> members(item, local);
+    for (row_range rows(scores, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+      const row_index i = rows.current();
+      for (std::int64_t key = lengths[i.batch] + members.rank(); key < scores.extent[2]; key += Items) {
+        scores(i.batch, i.row, key) = -std::numeric_limits<T>::infinity();
+      }
+    }
+  }
+};
+
+}  // namespace nullscope::kernels

@@ -1,0 +1,111 @@
+#include "hta_texts.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nullscope/errors.hpp>
+#include <numeric>
+#include <span>
+
+namespace nullscope::cli {
+namespace {
+
+/// Eight hexadecimal digits for each number.
+void append_numbers(std::string& text, const std::vector<double>& numbers) {
+  constexpr char digits[] = "0123456789abcdef";
+  for (const double number : numbers) {
+    const float rounded = static_cast<float>(number);
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &rounded, sizeof(bits));
+    for (int shift = 28; shift >= 0; shift -= 4) text += digits[bits >> shift & 15];
+  }
+}
+
+std::vector<double> numbers_of(std::string_view text) {
+  std::vector<double> numbers;
+  for (std::size_t i = 0; i + 8 <= text.size(); i += 8) {
+    std::uint32_t bits = 0;
+    std::from_chars(text.data() + i, text.data() + i + 8, bits, 16);
+    float number = 0;
+    std::memcpy(&number, &bits, sizeof(number));
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+bool is_punctuation(std::string_view token) {
+  return !token.empty() && std::ranges::all_of(token, [](unsigned char c) { return c < 128 && std::ispunct(c); });
+}
+
+}  // namespace
+
+std::vector<hta_unit> hta_units(const std::vector<input_text>& texts, std::int64_t tangents_per_token) {
+  constexpr std::int64_t enough = std::int64_t{1} << 17;  // tangents times tokens, of all texts together
+  std::vector<std::size_t> order(texts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto length = [&](std::size_t i) { return static_cast<std::int64_t>(texts[i].tokens.ids.size()); };
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
+  std::vector<hta_unit> units;
+  for (const std::size_t i : order) {
+    const std::int64_t work = length(i) * length(i) * tangents_per_token;
+    const bool fits = !units.empty() && static_cast<std::int64_t>(units.back().size() + 1) * work <= enough;
+    if (!fits) units.emplace_back();
+    units.back().push_back(i);
+  }
+  return units;
+}
+
+std::vector<std::string> token_classes(const input_text& text, const text_source& source) {
+  const encoded_text& tokens = text.tokens;
+  std::vector<std::string> classes;
+  for (std::size_t i = 0; i < tokens.ids.size(); ++i) {
+    const std::string token = source.token(tokens.ids[i]);
+    const bool has_words = tokens.words.size() == tokens.ids.size();
+    if (!tokens.special_mask.empty() && tokens.special_mask[i] != 0) {
+      classes.push_back(token);
+    } else if (is_punctuation(token)) {
+      classes.push_back("punctuation");
+    } else if (has_words && i > 0 && tokens.words[i] >= 0 && tokens.words[i] == tokens.words[i - 1] &&
+               tokens.sources[i] == tokens.sources[i - 1]) {
+      classes.push_back("word piece");
+    } else {
+      classes.push_back("word");
+    }
+  }
+  return classes;
+}
+
+std::int64_t first_separator(const input_text& text) {
+  const std::vector<std::uint8_t>& special = text.tokens.special_mask;
+  for (std::size_t i = 1; i < special.size(); ++i) {
+    if (special[i] != 0) return static_cast<std::int64_t>(i);
+  }
+  return -1;
+}
+
+std::string encode_attribution(const attribution& of) {
+  std::string text;
+  append_numbers(text, of.norm);
+  append_numbers(text, of.contribution);
+  append_numbers(text, of.standard_error);
+  return text;
+}
+
+attribution decode_attribution(const std::string& text, std::int64_t tokens, const std::vector<std::int64_t>& layers) {
+  attribution of;
+  of.tokens = tokens;
+  of.layers = layers;
+  const std::size_t digits = 8 * layers.size() * static_cast<std::size_t>(tokens * tokens);
+  if (text.size() != 2 * digits && text.size() != 3 * digits) {
+    throw invalid_argument("a result of another process or run does not fit its text");
+  }
+  of.norm = numbers_of(std::string_view(text).substr(0, digits));
+  of.contribution = numbers_of(std::string_view(text).substr(digits, digits));
+  of.standard_error = numbers_of(std::string_view(text).substr(2 * digits));
+  return of;
+}
+
+}  // namespace nullscope::cli

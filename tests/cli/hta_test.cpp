@@ -1,0 +1,128 @@
+/// nullscope hta: files, reports, resumed runs, mistakes.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nullscope/csv.hpp>
+#include <nullscope/safetensors.hpp>
+
+#include "tests/cli/nullscope_program.hpp"
+
+namespace nullscope::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path data = NULLSCOPE_MODEL_DATA;
+
+class hta_command : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::copy(data / "models" / "bert", path("bert"));  // 2 layers, width 21, 3 heads, at most 33 tokens
+    fs::copy(data / "bert_uncased" / "tokenizer.json", path("bert"));
+    std::ofstream(path("texts.txt")) << "The attention of one head.\nOne\nA hidden token is not its input token.\n";
+  }
+
+  std::string path(const std::string& name) const { return folder_ / name; }
+
+  command_result hta(const std::string& arguments, const std::string& output = "out.safetensors") const {
+    return nullscope(fmt::format("hta --model {} {} --output {}", path("bert"), arguments, path(output)));
+  }
+
+  void expect_hta_complaint(const std::string& arguments, int exit_code, const std::string& fragment) const {
+    expect_complaint(fmt::format("hta --model {} {} --output {}", path("bert"), arguments, path("never")), exit_code,
+                     fragment);
+    EXPECT_FALSE(fs::exists(path("never")));
+  }
+
+  const temporary_folder folder_;
+};
+
+void expect_rows_to_sum_to_one(const std::vector<double>& contribution, std::size_t s) {
+  for (std::size_t row = 0; row < contribution.size(); row += s) {
+    double sum = 0;
+    for (std::size_t i = row; i < row + s; ++i) sum += contribution[i];
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+}
+
+TEST_F(hta_command, one_text_gives_contributions_and_norms_of_all_layers) {
+  const command_result result = hta("--ids 2,5,9,3 --type f64");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const safetensors_file file(path("out.safetensors"));
+  expect_rows_to_sum_to_one(file.read<double>(file.at("contribution", {2, 4, 4})), 4);
+  EXPECT_EQ(file.find("standard_error"), nullptr);
+  ASSERT_EQ(hta("--ids 2,5,9,3 --type f64 --layers 2 --samples 7", "some.safetensors").exit_code, 0);
+  const safetensors_file some(path("some.safetensors"));
+  const auto all = file.read<double>("contribution"), last = some.read<double>(some.at("contribution", {1, 4, 4}));
+  const auto error = some.read<double>(some.at("standard_error", {1, 4, 4}));
+  for (std::size_t i = 0; i < 16; ++i) {
+    EXPECT_GT(error[i], 0);
+    EXPECT_NEAR(last[i], all[16 + i], 8 * error[i]);
+  }
+}
+
+TEST_F(hta_command, a_file_gives_one_group_per_text_and_a_report) {
+  const command_result result =
+      hta(fmt::format("--file {} --samples 4 --report {}", path("texts.txt"), path("report")));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("3 texts"), std::string::npos) << result.out;
+  const safetensors_file file(path("out.safetensors"));
+  for (const char* name : {"0/contribution", "1/contribution", "2/contribution"}) {
+    const std::int64_t s = file.at(name).shape[1];
+    expect_rows_to_sum_to_one(file.read<double>(file.at(name, {2, s, s})), static_cast<std::size_t>(s));
+  }
+  for (const char* name :
+       {"distance.csv", "offset.csv", "first_token.csv", "report.svg", "classes.svg", "heat_map.svg"}) {
+    EXPECT_GT(fs::file_size(fs::path(path("report")) / name), 0u) << name;
+  }
+  csv_reader own(fs::path(path("report")) / "own.csv");
+  std::vector<std::string> fields;
+  ASSERT_TRUE(own.next(fields));
+  EXPECT_EQ(fields[own.column("layer")], "1");
+  const double median = std::stod(fields[own.column("median")]);
+  EXPECT_GT(median, 0);
+  EXPECT_LT(median, 1);
+  const std::string classes = content_of(fs::path(path("report")) / "classes.csv");
+  for (const char* name : {"[CLS]", "[SEP]", "punctuation", "word"}) {
+    EXPECT_NE(classes.find(name), std::string::npos) << name;
+  }
+}
+
+TEST_F(hta_command, an_interrupted_run_continues_to_the_same_bits) {
+  const std::string arguments = fmt::format("--file {} --samples 3 --seed 5", path("texts.txt"));
+  ASSERT_EQ(hta(arguments, "whole.safetensors").exit_code, 0);
+  // An output that cannot be written leaves the journal with all finished units.
+  fs::create_directory(path("blocked.safetensors"));
+  EXPECT_EQ(hta(arguments, "blocked.safetensors").exit_code, 1);
+  ASSERT_TRUE(fs::exists(path("blocked.safetensors.journal")));
+  fs::remove(path("blocked.safetensors"));
+  const command_result resumed = hta(arguments + " --resume", "blocked.safetensors");
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(content_of(path("blocked.safetensors")), content_of(path("whole.safetensors")));
+  EXPECT_FALSE(fs::exists(path("blocked.safetensors.journal")));
+}
+
+TEST_F(hta_command, words_gather_their_tokens) {
+  ASSERT_EQ(hta("--text 'The attention of one head.' --words").exit_code, 0);
+  ASSERT_EQ(hta("--text 'The attention of one head.'", "tokens.safetensors").exit_code, 0);
+  const safetensors_file words(path("out.safetensors")), tokens(path("tokens.safetensors"));
+  const std::int64_t s = words.at("contribution").shape[1];
+  EXPECT_LE(s, tokens.at("contribution").shape[1]);
+  expect_rows_to_sum_to_one(words.read<double>("contribution"), static_cast<std::size_t>(s));
+}
+
+TEST_F(hta_command, mistakes_are_named) {
+  expect_hta_complaint("--ids 2,3 --samples 22", 2, "the model has 21 directions");
+  expect_hta_complaint("--ids 2,3 --layers 2,1", 2, "--layers must be ascending, from 1 to 2");
+  expect_hta_complaint("--ids 2,3 --layers 3", 2, "--layers must be ascending, from 1 to 2");
+  expect_hta_complaint("--ids 2,3 --norm spectral --samples 2", 2, "--norm spectral is exact");
+  expect_hta_complaint("--ids 2,3 --norm best", 2, "--norm");
+  expect_hta_complaint("--ids 2,3 --from 2", 2, "--from");
+  expect_hta_complaint("--ids 2,3 --words", 2, "--words needs text");
+  expect_hta_complaint("--ids 2,3 --memory 10KB", 1, "is too small for one tangent per sequence; the least is");
+}
+
+}  // namespace
+}  // namespace nullscope::test
