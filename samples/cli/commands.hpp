@@ -24,7 +24,7 @@ void add_hta(CLI::App& app);
 void add_experiment(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_faithfulness(CLI::App& app);
-void add_experiment_reversal(CLI::App& app);  ///< after add_experiment, if there is one
+void add_experiment_reversal(CLI::App& app);  ///< after add_experiment
 void add_models(CLI::App& app);
 void add_rank(CLI::App& app);
 void add_structure(CLI::App& app);

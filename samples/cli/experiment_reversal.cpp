@@ -89,14 +89,7 @@ void run(const reversal_command& command) {
 }  // namespace
 
 void add_experiment_reversal(CLI::App& app) {
-  const std::vector<CLI::App*> experiments =
-      app.get_subcommands([](CLI::App* command) { return command->get_name() == "experiment"; });
-  CLI::App* experiment = experiments.empty() ? nullptr : experiments[0];
-  if (experiment == nullptr) {
-    experiment = app.add_subcommand("experiment", "Experiments on small transformers that are trained on the spot");
-    experiment->require_subcommand(1);
-    experiment->footer("nullscope experiment <name> --help shows the options of an experiment.");
-  }
+  CLI::App* experiment = app.get_subcommand("experiment");
   auto command = std::make_shared<reversal_command>();
   CLI::App* reversal = experiment->add_subcommand("reversal", "Attention with a known structure: reversed sequences");
   const auto number = [&](const char* name, std::int64_t& value, const char* text) {

@@ -35,8 +35,8 @@ struct chosen_text {
 /// The texts that fit the length, as --other-lengths says.
 std::vector<chosen_text> read_texts(const structure_command& command, text_source& source) {
   std::vector<chosen_text> texts;
-  std::int64_t shorter = 0;
-  for (input_text text; source.next(text);) {
+  std::int64_t shorter = 0, all = 0;
+  for (input_text text; source.next(text); ++all) {
     const bool is_short = std::ssize(text.tokens.ids) < command.length;
     if (is_short && command.other_lengths == "refuse") {
       throw invalid_argument(fmt::format("{}: the text has {} tokens, fewer than {}", text.origin,
@@ -51,7 +51,7 @@ std::vector<chosen_text> read_texts(const structure_command& command, text_sourc
                                  command.length));
   }
   if (shorter > 0) {
-    fmt::print(stderr, "nullscope: {} texts have fewer than {} tokens and are {}\n", shorter, command.length,
+    fmt::print(stderr, "nullscope: {} of {} texts have fewer than {} tokens and are {}\n", shorter, all, command.length,
                command.other_lengths == "cut" ? "left out" : "padded");
   }
   return texts;

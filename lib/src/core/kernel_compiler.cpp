@@ -134,10 +134,10 @@ std::vector<std::string> build_options(const sycl::device& device) {
                                    fmt::format("-idirafter{}", user_folder), "-fno-sycl-id-queries-fit-in-int"};
 #ifdef __x86_64__
   if (device.is_cpu()) {  // its instructions may be used
-    options.push_back("-DNULLSCOPE_X86_DEVICE");
-    if (__builtin_cpu_supports("avx")) options.push_back("-DNULLSCOPE_AVX_DEVICE");
+    options.emplace_back("-DNULLSCOPE_X86_DEVICE");
+    if (__builtin_cpu_supports("avx")) options.emplace_back("-DNULLSCOPE_AVX_DEVICE");
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
-      options.push_back("-DNULLSCOPE_AVX512_DEVICE");
+      options.emplace_back("-DNULLSCOPE_AVX512_DEVICE");
     }
   }
 #endif

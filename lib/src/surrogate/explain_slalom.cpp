@@ -134,15 +134,15 @@ slalom_scores spread(const slalom_scores& scores, const text_parameters& paramet
 
 void add_notes(explanation& found, const slalom_model& model) {
   if (model.tokens() == 1) {
-    found.notes.push_back("the text has one token: its importance has no meaning");
+    found.notes.emplace_back("the text has one token: its importance has no meaning");
   } else if (static_cast<std::int64_t>(model.without_importance.size()) == model.tokens()) {
-    found.notes.push_back("the model's scores are constant: importances are not identifiable");
+    found.notes.emplace_back("the model's scores are constant: importances are not identifiable");
   } else if (!model.without_importance.empty()) {
     found.notes.push_back(fmt::format("the importances of {} of {} tokens are not identifiable",
                                       model.without_importance.size(), model.tokens()));
   }
   if (!model.has_enough_queries) {
-    found.notes.push_back("there are fewer equations than unknowns: the scores are not identifiable");
+    found.notes.emplace_back("there are fewer equations than unknowns: the scores are not identifiable");
   }
   if (!model.converged) found.notes.push_back(fmt::format("not converged after {} iterations", model.iterations));
 }
