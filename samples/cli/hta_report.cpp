@@ -29,8 +29,10 @@ std::string field(const std::string& text) {
 /// The first, the middle and the last layer: places in layers().
 std::vector<std::size_t> three_layers(const attribution_statistics& of) {
   const std::size_t last = of.layers().size() - 1;
-  std::vector<std::size_t> places{0, last / 2, last};
-  places.erase(std::unique(places.begin(), places.end()), places.end());
+  std::vector<std::size_t> places{0};
+  for (const std::size_t place : {last / 2, last}) {
+    if (place != places.back()) places.push_back(place);
+  }
   return places;
 }
 
