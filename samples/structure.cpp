@@ -1,9 +1,11 @@
 /// The structure of attention: weights W from the attention of some inputs, a norm that respects them, and the subspace
 /// R of a task. With a small random model; any model folder works the same.
-#include <nullscope/nullscope.hpp>
-
 #include <cstdint>
 #include <cstdio>
+#include <nullscope/device.hpp>
+#include <nullscope/errors.hpp>
+#include <nullscope/model_structure.hpp>
+#include <span>
 #include <vector>
 
 int main() {

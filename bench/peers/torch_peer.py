@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The PyTorch side of the attention benchmarks, at the same shapes and under the same kind of names.
+"""The PyTorch side of the attention and transformer benchmarks, at the same shapes and under the same kind of names.
 
   python bench/peers/torch_peer.py                                   times PyTorch alone
   python bench/peers/torch_peer.py --compare .build/release/bench    runs Nullscope's programs and PyTorch in turn
@@ -106,7 +106,47 @@ class EffectiveAttention:
         assert error < 1e-4, f"the two ways differ by {error}"
 
 
+class Transformer:
+    """A BERT of MiniLM's size, random, by `transformers`: forward, with gradients, with a step of Adam."""
+
+    paths = ("torch",)
+    program = "transformer"
+    type = "f32"
+
+    def __init__(self, kind, batch=8, tokens=128):
+        import transformers
+
+        self.operation = f"transformer_{kind}"
+        self.kind = kind
+        self.sizes = f"batch:{batch}/s:{tokens}"
+        config = transformers.BertConfig(
+            hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536,
+            hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+        self.model = transformers.BertModel(config, add_pooling_layer=False).train(kind != "forward")
+        rows, d = batch * tokens, 384
+        self.flops = (1 if kind == "forward" else 3) * 6 * rows * (24 * d * d + 4 * tokens * d)
+        self.ids = torch.randint(0, config.vocab_size, (batch, tokens))
+        self.d_hidden = uniform(batch, tokens, d)
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.0)
+
+    def run(self, path):
+        if self.kind == "forward":
+            with torch.no_grad():
+                return self.model(self.ids, output_hidden_states=True).last_hidden_state
+        self.optimizer.zero_grad()
+        out = self.model(self.ids).last_hidden_state
+        out.backward(self.d_hidden)
+        if self.kind == "step":
+            self.optimizer.step()
+        return out
+
+    def verify(self, path):
+        assert torch.isfinite(self.run(path)).all()
+
+
 def workloads():
+    for kind in ("forward", "gradients", "step"):
+        yield lambda kind=kind: Transformer(kind)
     for tokens in (1024, 2048, 4096):
         yield lambda tokens=tokens: Attention(tokens)
     for tokens in (1024, 2048, 4096):

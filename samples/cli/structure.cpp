@@ -35,8 +35,8 @@ struct chosen_text {
 /// The texts that fit the length, as --other-lengths says.
 std::vector<chosen_text> read_texts(const structure_command& command, text_source& source) {
   std::vector<chosen_text> texts;
-  std::int64_t shorter = 0;
-  for (input_text text; source.next(text);) {
+  std::int64_t shorter = 0, all = 0;
+  for (input_text text; source.next(text); ++all) {
     const bool is_short = std::ssize(text.tokens.ids) < command.length;
     if (is_short && command.other_lengths == "refuse") {
       throw invalid_argument(fmt::format("{}: the text has {} tokens, fewer than {}", text.origin,
@@ -51,7 +51,7 @@ std::vector<chosen_text> read_texts(const structure_command& command, text_sourc
                                  command.length));
   }
   if (shorter > 0) {
-    fmt::print(stderr, "nullscope: {} texts have fewer than {} tokens and are {}\n", shorter, command.length,
+    fmt::print(stderr, "nullscope: {} of {} texts have fewer than {} tokens and are {}\n", shorter, all, command.length,
                command.other_lengths == "cut" ? "left out" : "padded");
   }
   return texts;
@@ -118,7 +118,11 @@ void run(const structure_command& command) {
   const waiting_note note = note_of_first_use(ctx);
   const transformer<float> model = load_transformer<float>(ctx, source.folder());
 
-  structure_report report{input.model, config.layers, config.heads, command.length};
+  structure_report report;
+  report.model = input.model;
+  report.layers = config.layers;
+  report.heads = config.heads;
+  report.tokens = command.length;
   report.cut = command.cut;
   report.tolerance = command.tolerance;
   const std::size_t representatives = order_by_representatives(ctx, model, command, texts, report.clusters);

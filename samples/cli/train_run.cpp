@@ -8,8 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <nullscope/atomic_file.hpp>
 #include <nullscope/errors.hpp>
-#include <nullscope/model_folder.hpp>
-#include <nullscope/model_store.hpp>
 #include <nullscope/training_run.hpp>
 #include <nullscope/version.hpp>
 #include <optional>
@@ -21,6 +19,7 @@
 #include "progress.hpp"
 #include "rank_group.hpp"
 #include "train_chart.hpp"
+#include "train_setup.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -40,109 +39,12 @@ json to_json(const epoch_record& e) {
           {"tokens_per_second", e.tokens_per_second}};
 }
 
-/// FNV-1a over all texts and labels: tells whether the data is the same.
-std::uint64_t fingerprint(const std::vector<labelled_text>& texts, std::uint64_t hash) {
-  const auto add = [&](const std::string& text) {
-    for (const char c : text + '\0') hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  };
-  for (const labelled_text& text : texts) {
-    add(text.input.text);
-    add(text.input.pair.value_or(""));
-    add(text.label);
-  }
-  return hash;
-}
-
-/// The texts with their labels, divided.
-struct training_texts {
-  std::vector<labelled_text> data, test;  // test: of a file of its own
-  std::vector<std::string> labels;
-  data_split split;
-
-  explicit training_texts(const train_command& command) : data(read_labelled_texts(command.data, command.columns)) {
-    labels = labels_of(data);
-    if (labels.size() < 2) {
-      throw file_error(
-          fmt::format("{}: all labels are \"{}\"; there is nothing to learn", command.data.string(), labels.front()));
-    }
-    split_shares shares;
-    if (!command.test.empty()) {
-      test = read_labelled_texts(command.test, command.columns);
-      shares = {.training = 0.7, .validation = 0.3};
-    }
-    try {
-      split = split_examples(std::ssize(data), command.seed, shares);
-    } catch (const invalid_argument& failure) {
-      throw file_error(fmt::format("{}: {}", command.data.string(), failure.what()));
-    }
-  }
-};
-
-word_vocabulary words_of(const training_texts& texts, std::int64_t minimum_count) {
-  word_counter counter;
-  for (const std::int64_t i : texts.split.training) {
-    const text_input& input = texts.data[static_cast<std::size_t>(i)].input;
-    counter.add(input.text);
-    if (input.pair) counter.add(*input.pair);
-  }
-  return counter.vocabulary({.minimum_count = minimum_count});
-}
-
-transformer_config new_config(const train_command& command, std::int64_t vocabulary, std::int64_t classes) {
-  transformer_config config;
-  config.layers = command.layers.value_or(1);
-  config.width = command.width.value_or(512);
-  config.heads = command.heads.value_or(8);
-  const bool adds = command.heads_are == "added";
-  const bool divides = config.width % config.heads == 0;
-  if (!divides && !(adds && command.key_size)) {
-    throw usage_error(fmt::format("--heads {} does not divide --width {}", config.heads, config.width));
-  }
-  config.key_size = command.key_size.value_or(config.width / config.heads);
-  config.merge = adds ? head_merge::added : head_merge::concatenated;
-  config.value_size = adds ? config.width : config.width / config.heads;
-  config.feed_forward = command.feed_forward.value_or(4 * config.width);
-  config.positions = command.max_length.value_or(512);
-  config.causal = command.decoder;
-  config.pool = command.decoder ? pooling::last : pooling::first;
-  config.dropout = command.dropout.value_or(0);
-  config.pairs = !command.columns.pair.empty();
-  config.vocabulary = vocabulary;
-  config.classes = classes;
-  return config;
-}
-
-/// What is trained, and how its texts are read.
-struct starting_point {
-  text_encoder encoder;
-  transformer<float> model;
-  std::string family;
-};
-
-starting_point start_of(const train_command& command, context& ctx, const training_texts& texts) {
-  const std::int64_t classes = std::ssize(texts.labels);
-  if (command.from.empty()) {
-    text_encoder encoder(words_of(texts, command.min_count));
-    transformer<float> model(ctx, new_config(command, encoder.vocabulary_size(), classes));
-    model.initialise(ctx, command.seed);
-    return {std::move(encoder), std::move(model), "nullscope"};
-  }
-  const fs::path folder = resolve_model(command.from, [](std::string_view text) { fmt::print(stderr, "{}\n", text); });
-  text_encoder encoder(folder);
-  if (!command.columns.pair.empty() && !encoder.joins_pairs() && !describe_model(folder).config.pairs) {
-    throw usage_error(fmt::format("--pair-column: {} reads one text", command.from));
-  }
-  return {std::move(encoder), with_new_classifier<float>(ctx, folder, classes, command.seed, command.dropout),
-          describe_model(folder).family};
-}
-
 class train_run {
  public:
   train_run(const train_command& command, rank_group& ranks)
       : command_(command), ranks_(ranks), device_(device_for(command.device, ranks.place_on_machine())) {}
 
   void run() {
-    if (is_first()) prepare_folder();
     const training_texts texts(command_);
     context ctx(device_);
     starting_point start = start_of(command_, ctx, texts);
@@ -159,6 +61,7 @@ class train_run {
     const std::vector<training_example> test =
         command_.test.empty() ? pick(examples, texts.split.test) : encode(command_.test, texts.test);
 
+    if (is_first()) prepare_folder();
     training_run_options options = run_options();
     options.identity = identity(texts, config).dump();
     training_options optimizer;
@@ -191,20 +94,17 @@ class train_run {
   bool prints() const { return is_first() && !command_.quiet; }
   fs::path path(const char* name) const { return command_.output / name; }
 
-  /// Makes the folder. What is there is kept unless it may be replaced.
+  /// Makes the folder. What is there is replaced only on request, and not before the end.
   void prepare_folder() const {
     std::error_code failure;
     fs::create_directories(command_.output, failure);
     if (failure) throw file_error(fmt::format("cannot create {}: {}", command_.output.string(), failure.message()));
-    if (command_.resume && fs::exists(path("checkpoint.safetensors"))) return;
+    const bool has_checkpoint = fs::exists(path("checkpoint.safetensors"));
+    if (command_.overwrite || (command_.resume && has_checkpoint)) return;
     for (const char* name : {"checkpoint.safetensors", "config.json", "model.safetensors", "training.json"}) {
       if (!fs::exists(path(name))) continue;
-      if (command_.overwrite) {
-        fs::remove(path(name));
-        continue;
-      }
       throw file_error(fmt::format("{} already exists; {}--overwrite starts over", path(name).string(),
-                                   fs::exists(path("checkpoint.safetensors")) ? "--resume continues, " : ""));
+                                   has_checkpoint ? "--resume continues, " : ""));
     }
   }
 
@@ -228,8 +128,7 @@ class train_run {
   /// Everything that determines the bits of the model and is not the trainer's.
   json identity(const training_texts& texts, const transformer_config& config) const {
     const device_properties& about = properties(device_);
-    const std::uint64_t data = fingerprint(texts.test, fingerprint(texts.data, 0xcbf29ce484222325));
-    return {{"data", fmt::format("{:016x}", data)},
+    return {{"data", fmt::format("{:016x}", texts.fingerprint())},
             {"texts", texts.data.size()},
             {"test_texts", texts.test.size()},
             {"from", command_.from},

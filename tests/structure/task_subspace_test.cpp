@@ -2,7 +2,6 @@
 #include <nullscope/svd.hpp>
 #include <nullscope/task_subspace.hpp>
 
-#include "tests/core/layouts.hpp"
 #include "tests/null_space/null_space_support.hpp"
 
 namespace nullscope::test {
@@ -124,12 +123,6 @@ TEST_P(task_subspace_test, is_the_range_of_all_t_side_by_side) {
   check_space<float>(ctx_, {{2, 13, 4, 4}, 2, 0}, 0, false);   // no rank at all
   check_space<float>(ctx_, {{1, 1, 1, 1}, 1, 1}, 1, false);
   check_space<double>(ctx_, {{2, 40, 5, 12}, 6, 4}, 11, true);
-}
-
-TEST_P(task_subspace_test, is_the_same_on_work_items) {
-  if (!has_fp64()) GTEST_SKIP() << "the reference is in double";
-  context ctx(queue_, lane_layout::work_items(properties(GetParam()), 32));
-  check_space<float>(ctx, {{2, 24, 5, 12}, 4, 3}, 7, true);
 }
 
 TEST_P(task_subspace_test, merges_parts_in_any_order) {

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <nullscope/attention_structure.hpp>
 #include <nullscope/elementwise.hpp>

@@ -107,8 +107,10 @@ attention_heads<T> model_structure<T>::gather(context& ctx, const forward_views<
   const auto first_tokens = [&](tensor<T>& x) { return slice(view<T, 3>(x), 1, 0, count); };
   const view<T, 3> q = first_tokens(q_), k = first_tokens(k_), v = first_tokens(v_);
   const view<T, 2> log_sum_exp = slice(view<T, 2>(log_sum_exp_), 1, 0, count);
+  const bool has_bias = config.relative_buckets > 0;
+  const view<const T, 2> table = has_bias ? of_layer(view<const T, 2>(bias_), 0, config.heads) : view<const T, 2>{};
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    const attention_heads<T> from = layer_heads(model_, kept, {layer, sequence, count});
+    const attention_heads<T> from = layer_heads(model_, kept, {layer, sequence, count}, table);
     copy(ctx, from.q, of_layer(q, layer, config.heads));
     copy(ctx, from.k, of_layer(k, layer, config.heads));
     copy(ctx, from.v, of_layer(v, layer, config.heads));
@@ -117,7 +119,7 @@ attention_heads<T> model_structure<T>::gather(context& ctx, const forward_views<
          view<T, 3>(of_layer(log_sum_exp, layer, config.heads)));
   }
   attention_heads<T> result{q, k, v, h_, {}};
-  if (config.relative_buckets > 0) {
+  if (has_bias) {
     const view<const T, 3> bias = select(view<const T, 4>(relative_bias_view(view<const T, 2>(bias_), 1)), 0, 0);
     result.bias = slice(slice(bias, 1, 0, count), 2, 0, count);
   }
