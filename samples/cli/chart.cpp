@@ -161,13 +161,14 @@ class panel_writer {
     }
   }
 
-  /// Two columns below the axis.
+  /// Two columns below the axis, three for many series.
   void legend() {
+    const std::size_t columns = panel_.series.size() > 4 ? 3 : 2;
     for (std::size_t i = 0; i < panel_.series.size(); ++i) {
       const chart_series& series = panel_.series[i];
-      const std::size_t column = i % 2, row = i / 2;
-      const double x = left + 8 + (column == 0 ? 0 : 0.47 * plot_width);
-      const double y = top + plot_height + 56 + legend_step * static_cast<double>(row);
+      const double column = static_cast<double>(i % columns), row = static_cast<double>(i / columns);
+      const double x = left + 8 + column * 0.94 * plot_width / static_cast<double>(columns);
+      const double y = top + plot_height + 56 + legend_step * row;
       mark(series, mark_radius, x + 10, y);
       print("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 26, y + 4, svg_text(series.name));
     }

@@ -141,9 +141,12 @@ chart_panel distance_panel(const attribution_statistics& of) {
   return panel;
 }
 
-/// A profile of the first, the middle and the last layer, for places from `low` to `high`.
+/// A profile of the first, the middle and the last layer, for places from -farthest to farthest.
 chart_panel profile_panel(const attribution_statistics& of, const std::string& title, const std::string& label,
-                          std::int64_t low, std::int64_t high, profile of_layer) {
+                          profile of_layer) {
+  const std::map<std::int64_t, double> places = (of.*of_layer)(0);
+  const std::int64_t low = places.empty() ? 0 : std::max(-farthest, places.begin()->first);
+  const std::int64_t high = places.empty() ? 1 : std::min(farthest, places.rbegin()->first);
   chart_panel panel{title,
                     {label, chart_scale::linear, static_cast<double>(low), static_cast<double>(high)},
                     {"share of all others (%)"},
@@ -166,12 +169,12 @@ chart_panel profile_panel(const attribution_statistics& of, const std::string& t
 std::string report_chart(const std::string& title, const attribution_statistics& of) {
   std::vector<chart_panel> panels{
       own_panel(of), not_largest_panel(of), distance_panel(of),
-      profile_panel(of, "Neighbours by relative position", "position of the neighbour", -farthest, farthest,
+      profile_panel(of, "Neighbours by relative position", "position of the neighbour",
                     &attribution_statistics::by_offset),
-      profile_panel(of, "To the first token", "position", 0, farthest, &attribution_statistics::to_first_token)};
+      profile_panel(of, "To the first token", "position", &attribution_statistics::to_first_token)};
   if (!of.to_first_token_around_separator(0).empty()) {
     panels.push_back(profile_panel(of, "To the first token, around the separator", "position after the separator",
-                                   -farthest, farthest, &attribution_statistics::to_first_token_around_separator));
+                                   &attribution_statistics::to_first_token_around_separator));
   }
   return draw_chart(title, panels, 3);
 }
