@@ -23,9 +23,25 @@ std::string reviews(int count) {
   return csv;
 }
 
-constexpr const char* tiny =
-    " --text-column review --label-column grade --width 16 --heads 2 --feed-forward 24 --max-length 12 --batch 8 "
-    "--learning-rate 0.01 --epochs 6 ";
+constexpr int epochs = 12;
+
+/// The options of a tiny model, without those that `more` gives.
+std::string tiny(const std::string& more = "") {
+  std::string options = " ";
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"--text-column", "review"},
+                                                        {"--label-column", "grade"},
+                                                        {"--width", "16"},
+                                                        {"--heads", "2"},
+                                                        {"--feed-forward", "24"},
+                                                        {"--max-length", "12"},
+                                                        {"--batch", "8"},
+                                                        {"--learning-rate", "0.01"},
+                                                        {"--epochs", std::to_string(epochs)}}) {
+    if (more.find(name + " ") == std::string::npos) options += name + " " + value + " ";
+  }
+  return options;
+}
 
 class train_command_test : public testing::Test {
  protected:
@@ -33,7 +49,7 @@ class train_command_test : public testing::Test {
 
   std::string path(const std::string& name) const { return folder_ / name; }
   std::string train(const std::string& output, const std::string& more = "") const {
-    return "train --data " + path("reviews.csv") + tiny + "--output " + path(output) + " " + more;
+    return "train --data " + path("reviews.csv") + tiny(more) + "--output " + path(output) + " " + more;
   }
 
   temporary_folder folder_;
@@ -46,15 +62,15 @@ TEST_F(train_command_test, trains_and_evaluates) {
   EXPECT_NE(trained.out.find("test accuracy 1.0000 (9 of 9)"), std::string::npos) << trained.out;
 
   std::ifstream lines(path("model/training.jsonl"));
-  int epochs = 0;
-  for (std::string line; std::getline(lines, line); ++epochs) {
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
     const auto epoch = nlohmann::json::parse(line);
-    EXPECT_EQ(epoch.at("epoch"), epochs + 1);
+    EXPECT_EQ(epoch.at("epoch"), count + 1);
     EXPECT_GT(epoch.at("tokens_per_second"), 0);
   }
-  EXPECT_EQ(epochs, 6);
+  EXPECT_EQ(count, epochs);
   EXPECT_EQ(nlohmann::json::parse(content_of(path("model/training.json"))).at("test_accuracy"), 1);
-  EXPECT_EQ(content_of(path("model/training.svg")).rfind("<svg", 0), 0u);
+  EXPECT_NE(content_of(path("model/training.svg")).find("<svg"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(path("model/checkpoint.safetensors")));
 
   const std::string evaluate = "evaluate --model " + path("model") + " --data " + path("reviews.csv") +
@@ -99,7 +115,7 @@ TEST_F(train_command_test, other_kinds_of_models) {
   const command_result tuned = nullscope(tuning);
   EXPECT_EQ(tuned.exit_code, 0) << tuned.err;
   EXPECT_EQ(nlohmann::json::parse(content_of(path("tuned/config.json"))).at("merge"), "added");
-  expect_complaint(tuning + "2 --width 8", 2, "--width excludes --from");
+  expect_complaint(tuning + "2 --width 8", 2, "excludes");
 }
 
 TEST_F(train_command_test, an_interrupted_training_resumes_to_the_bit) {
@@ -121,7 +137,9 @@ TEST_F(train_command_test, an_interrupted_training_resumes_to_the_bit) {
   if (was_interrupted) {
     EXPECT_NE(content_of(path("err")).find("continue with --resume"), std::string::npos) << content_of(path("err"));
     expect_complaint(part, 1, "--resume continues");
-    expect_complaint(part + " --resume --seed 2", 1, "made with");
+    const command_result other = nullscope(part + " --resume --seed 2");
+    EXPECT_EQ(other.exit_code, 1);
+    EXPECT_NE(other.err.find("made with"), std::string::npos) << other.err;
     const command_result resumed = nullscope(part + " --resume");
     ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   }
@@ -131,7 +149,7 @@ TEST_F(train_command_test, an_interrupted_training_resumes_to_the_bit) {
 }
 
 TEST_F(train_command_test, bad_input_is_explained) {
-  const std::string more = std::string(tiny) + "--output " + path("x") + " --data ";
+  const std::string more = tiny() + "--output " + path("x") + " --data ";
   const auto write = [&](const char* text) {
     std::ofstream(path("bad.csv")) << "review,grade\n" << text;
     return "train" + more + path("bad.csv");
@@ -148,7 +166,7 @@ TEST_F(train_command_test, bad_input_is_explained) {
   expect_complaint(train("x", "--heads 3"), 2, "--heads 3 does not divide --width 16");
   expect_complaint(train("x", "--epochs 0"), 2, "--epochs");
   expect_complaint(train("x", "--max-length 5 --too-long refuse"), 1, "line 2: 60 of 60 texts have more than 5");
-  expect_complaint("train --data " + path("reviews.csv") + " --output /dev/null/x", 1, "/dev/null/x");
+  expect_complaint("train --data " + path("reviews.csv") + tiny() + "--output /dev/null/x", 1, "/dev/null/x");
   expect_complaint(train("x", "--test " + path("missing.csv")), 1, "missing.csv");
   std::ofstream(path("test.csv")) << "review,grade\ngood,yes\nbad,perhaps\n";
   expect_complaint(train("x", "--test " + path("test.csv")), 1, "line 3: the label \"perhaps\" is not one of no, yes");

@@ -16,7 +16,7 @@ const std::set<std::int64_t> up_to_queries{0, 1, queries - 1}, up_to_keys{0, 1, 
 
 const operand q = in("q", {batch, heads, queries, dk}), k = in("k", {batch, heads, keys, dk}),
               v = in("v", {batch, heads, keys, dv}), log_sum_exp = in("log_sum_exp", {batch, heads, queries}),
-              lengths = in("lengths", {batch}), bias = in("bias", {batch, heads, queries, keys});
+              lengths = in("lengths", {batch}), bias = in("bias", {batch, heads, queries, keys}).with_any_strides();
 
 /// T is the type of q, k and v.
 template <class T>
@@ -32,7 +32,8 @@ function_table attention_rows(const std::string& type) {
        }},
       {"attention_backward_" + type,
        {q, k, v, in("out", {batch, heads, queries, dv}), log_sum_exp, in("d_out", {batch, heads, queries, dv}), bias,
-        lengths, out("d_q", q.shape), out("d_k", k.shape), out("d_v", v.shape), out("d_bias", bias.shape)},
+        lengths, out("d_q", q.shape), out("d_k", k.shape), out("d_v", v.shape),
+        out("d_bias", bias.shape).with_any_strides()},
        [](context& ctx, const arguments& x) {
          attention_backward(
              ctx,
@@ -50,14 +51,15 @@ function_table attention_rows(const std::string& type) {
 
 template <class T>
 function_row part_row(const std::string& name, attention_matrix matrix) {
-  return {name,
-          {in("q", {heads, queries, dk}), in("k", {heads, keys, dk}), in("log_sum_exp", {heads, queries}),
-           in("p", {heads, queries, 4}), in("u", {heads, keys, 4}), in("bias", {heads, queries, keys}),
-           out("out", {heads, queries, keys}).also(1, up_to_queries).also(2, up_to_keys)},
-          [matrix](context& ctx, const arguments& x) {
-            attention_part(ctx, attention_factors<T>{x["q"], x["k"], x["log_sum_exp"], x["p"], x["u"], x["bias"]},
-                           x["out"].as<T, 3>(), {.matrix = matrix});
-          }};
+  return {
+      name,
+      {in("q", {heads, queries, dk}), in("k", {heads, keys, dk}), in("log_sum_exp", {heads, queries}),
+       in("p", {heads, queries, 4}), in("u", {heads, keys, 4}), in("bias", {heads, queries, keys}).with_any_strides(),
+       out("out", {heads, queries, keys}).also(1, up_to_queries).also(2, up_to_keys)},
+      [matrix](context& ctx, const arguments& x) {
+        attention_part(ctx, attention_factors<T>{x["q"], x["k"], x["log_sum_exp"], x["p"], x["u"], x["bias"]},
+                       x["out"].as<T, 3>(), {.matrix = matrix});
+      }};
 }
 
 template <class T>
@@ -72,7 +74,7 @@ function_table float_and_double_rows(const std::string& type) {
        }},
       {"effective_attention_" + type,
        {in("q", {heads, queries, dk}), in("k", {heads, keys, dk}), in("v", {heads, keys, dv}),
-        in("h", {heads, dv, d}).also(2, {d - 1, d + 1}), in("bias", {heads, queries, keys}),
+        in("h", {heads, dv, d}).also(2, {d - 1, d + 1}), in("bias", {heads, queries, keys}).with_any_strides(),
         out("p", {heads, queries, c}), out("u", {heads, keys, c}), out("s", {heads, c}), out("rank", {heads}),
         out("status", {heads}), out("log_sum_exp", {heads, queries}), out("summary", {heads}),
         out("received_raw", {heads, keys}), out("received_effective", {heads, keys})},

@@ -40,8 +40,8 @@ function_table rows(const std::string& type) {
        {in("q", {batch, heads, queries, dk}), in("k", {batch, heads, keys, dk}), in("v", {batch, heads, keys, dv}),
         in("out", {batch, heads, queries, dv}), in("log_sum_exp", {batch, heads, queries}),
         in("dq", {tangents, batch, heads, queries, dk}), in("dk", {tangents, batch, heads, keys, dk}),
-        in("dv", {tangents, batch, heads, keys, dv}), in("bias", {batch, heads, queries, keys}), lengths,
-        out("d_out", {tangents, batch, heads, queries, dv})},
+        in("dv", {tangents, batch, heads, keys, dv}), in("bias", {batch, heads, queries, keys}).with_any_strides(),
+        lengths, out("d_out", {tangents, batch, heads, queries, dv})},
        [](context& ctx, const arguments& x) {
          attention_tangent(ctx,
                            attention_tangent_operands<T>{x["q"], x["k"], x["v"], x["out"], x["log_sum_exp"], x["dq"],

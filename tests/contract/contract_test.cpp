@@ -177,6 +177,10 @@ TEST_P(contract_test, refuses_strides_that_are_negative_or_overlap_in_a_result) 
       argument wrong = right_[one.name];
       wrong.stride[d] = -wrong.stride[d];
       const auto what = [&] { return fmt::format("{} with strides ({})", one.name, fmt::join(wrong.stride, ", ")); };
+      if (one.any_strides) {
+        expect_accepted(with(one, wrong), what());
+        continue;
+      }
       expect_refused(with(one, wrong), one, what());
       wrong.stride[d] = 0;
       if (one.is_result && one.shape[d] > 1) expect_refused(with(one, wrong), one, what());
@@ -213,7 +217,10 @@ bool needs_no_row(const std::string& function) {
                                            "train_network",
                                            "compare_surrogates",
                                            "recover_slalom",
-                                           "run_reversal"};
+                                           "run_reversal",
+                                           "evaluate",
+                                           "save_classifier",
+                                           "with_new_classifier"};
   return known.contains(function);
 }
 

@@ -33,10 +33,17 @@ struct operand {
   std::map<int, std::set<std::int64_t>> others = {};  ///< dimension -> extents that are right too
   std::set<int> free_dimensions = {};                 ///< any extent is right
   std::set<int> leading_dimensions = {};  ///< other results follow this extent, and are named if they do not
+  bool any_strides = false;               ///< negative strides are right too, and a result's may be 0
 
   /// These extents of `dimension` are right too: 1 if the operand may be one matrix for the whole batch.
   operand also(int dimension, std::set<std::int64_t> extents) && {
     others[dimension] = std::move(extents);
+    return std::move(*this);
+  }
+
+  /// Strides may be negative, and entries of a result may share an address.
+  operand with_any_strides() && {
+    any_strides = true;
     return std::move(*this);
   }
 

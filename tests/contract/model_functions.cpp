@@ -52,12 +52,12 @@ function_table layers(const std::string& type) {
                              layer_norm_gradients<T>{x["d_sum"], x["d_gamma"], x["d_beta"], x["d_bias"]});
        }},
       {"relative_bias_" + type,
-       {in("weights", {8, heads}), out("table", {heads, 2 * S - 1})},
+       {in("weights", {8, heads}), out("table", {heads, 2 * S - 1}).also(1, {1})},
        [](context& ctx, const arguments& x) {
          relative_bias(ctx, x["weights"].as<const T, 2>(), x["table"].as<T, 2>());
        }},
       {"relative_bias_backward_" + type,
-       {in("d_table", {heads, 2 * S - 1}), out("d_weights", {8, heads})},
+       {in("d_table", {heads, 2 * S - 1}).also(1, {1}), out("d_weights", {8, heads})},
        [](context& ctx, const arguments& x) {
          relative_bias_backward(ctx, x["d_table"].as<const T, 2>(), x["d_weights"].as<T, 2>());
        }},

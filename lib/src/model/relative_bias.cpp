@@ -14,11 +14,13 @@ namespace {
 
 constexpr std::int64_t items = 32;
 
-void check_buckets(std::string_view function, std::int64_t buckets, std::int64_t distance) {
-  if (buckets < 4 || buckets % 2 != 0 || buckets > 2 * kernels::distance_buckets::most) {
-    throw invalid_argument(fmt::format("{}: {} buckets; their number must be even, from 4 to {}", function, buckets,
-                                       2 * kernels::distance_buckets::most));
-  }
+bool can_be_buckets(std::int64_t buckets) {
+  return buckets >= 4 && buckets % 2 == 0 && buckets <= 2 * kernels::distance_buckets::most;
+}
+
+std::string expected_buckets() { return fmt::format("even, from 4 to {}", 2 * kernels::distance_buckets::most); }
+
+void check_distance(std::string_view function, std::int64_t buckets, std::int64_t distance) {
   if (distance <= buckets / 4 || distance > std::int64_t{1} << 30) {
     throw invalid_argument(fmt::format("{}: a distance of {}; it must be above buckets / 4 = {}, and at most 2^30",
                                        function, distance, buckets / 4));
@@ -57,7 +59,10 @@ void check_table(std::string_view function, std::string_view name, const view<T,
                  const view<U, 2>& w, const relative_bias_options& options) {
   check::same_extent(function, name, table, 0, weights, w, 1);
   if (table.extent[1] % 2 == 0) check::fail(function, name, table, "should have 2 S - 1 columns");
-  check_buckets(function, w.extent[0], options.distance);
+  if (!can_be_buckets(w.extent[0])) {
+    check::fail(function, weights, w, "has a number of buckets that is not " + expected_buckets());
+  }
+  check_distance(function, w.extent[0], options.distance);
 }
 
 template <class T>
@@ -92,7 +97,11 @@ sycl::event add_gradient(context& ctx, const view<const T, 2>& d_table, const vi
 }  // namespace
 
 std::int64_t relative_bucket(std::int64_t key_minus_query, std::int64_t buckets, std::int64_t distance) {
-  check_buckets("relative_bucket", buckets, distance);
+  constexpr const char* name = "relative_bucket";
+  if (!can_be_buckets(buckets)) {
+    throw invalid_argument(fmt::format("{}: {} buckets; their number must be {}", name, buckets, expected_buckets()));
+  }
+  check_distance(name, buckets, distance);
   const std::int64_t in_half = bucket_in_half(std::abs(key_minus_query), buckets / 2, distance);
   return key_minus_query > 0 ? buckets / 2 + in_half : in_half;
 }

@@ -1,6 +1,7 @@
 /// SLALOM: queries, fits, and scores for the places of the texts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nullscope/errors.hpp>
@@ -92,8 +93,10 @@ std::vector<slalom_model> fit_to_samples(explain_task& task) {
   sampling.identity = options.identity.value_or(token_identity::by_id);
   std::vector<std::vector<token_sequence>> sequences;
   std::vector<slalom_queries> problems;
+  std::int64_t fewest = options.samples;  // queries of a text
   for (std::size_t i = 0; i < task.texts.size(); ++i) {
     sampled_queries drawn = sample_queries(task.texts[i], task.parameters[i], target_classes(task.model), sampling);
+    fewest = std::clamp<std::int64_t>(drawn.drawn, 1, fewest);
     task.found[i].queries = static_cast<std::int64_t>(drawn.sequences.size());
     if (drawn.is_complete && drawn.drawn < options.samples) {
       task.found[i].notes.push_back(fmt::format("there are only {} different queries", drawn.drawn));
@@ -113,6 +116,8 @@ std::vector<slalom_model> fit_to_samples(explain_task& task) {
   slalom_options fit = options.slalom;
   fit.method = options.fit == slalom_fit_kind::sgd ? slalom_method::sgd : slalom_method::least_squares;
   fit.noise = std::max(fit.noise, task.model.noise);
+  // SGD takes as many steps as if the samples had been drawn, also where there are fewer different ones.
+  fit.epochs *= (options.samples + fewest - 1) / fewest;
   return fit_slalom(task.ctx, problems, fit);
 }
 
