@@ -34,7 +34,9 @@ TEST_P(attribution_expected_test, all_norms_agree_with_pytorch) {
          {std::tuple(attribution_norm::frobenius, "frobenius", 1e-10), std::tuple(attribution_norm::sum, "sum", 1e-10),
           std::tuple(attribution_norm::spectral, "spectral", 1e-3)}) {
       SCOPED_TRACE(norm_name);
-      const std::vector<attribution> got = hidden_token_attribution(ctx_, model, batch, {.norm = norm});
+      // Some blocks have two singular values that nearly agree: 50 iterations do not tell them apart.
+      const std::vector<attribution> got =
+          hidden_token_attribution(ctx_, model, batch, {.norm = norm, .power_iterations = 400});
       for (std::size_t i = 0; i < 2; ++i) {
         const std::vector<double> norms = expected.read<double>(std::string(i == 0 ? "0/" : "2/") + norm_name);
         ASSERT_EQ(got[i].norm.size(), norms.size());
