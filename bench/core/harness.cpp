@@ -38,9 +38,9 @@ any_comparison::any_comparison(workload work) : work_(std::move(work)) {
 }
 
 void any_comparison::add_path(const std::string& path) {
-  if (path != "sycl" && path != "onemkl" && path != "loop" && path != "runtime") {
+  if (path != "sycl" && path != "plain" && path != "onemkl" && path != "loop" && path != "runtime") {
     throw invalid_argument(
-        fmt::format("benchmark {}: a path is sycl, onemkl, loop or runtime, not {}", name(""), path));
+        fmt::format("benchmark {}: a path is sycl, plain, onemkl, loop or runtime, not {}", name(""), path));
   }
   paths_.push_back(path);
 }

@@ -131,7 +131,8 @@ class comparison : public any_comparison {
   comparison(workload work, std::function<std::unique_ptr<Data>(context&)> make)
       : any_comparison(std::move(work)), make_(std::move(make)) {}
 
-  /// One way to compute the workload: "sycl" (this project's kernels), "onemkl", "loop" (plain C++ on all threads of
+  /// One way to compute the workload: "sycl" (this project's kernels), "plain" (the same by the obvious algorithm),
+  /// "onemkl", "loop" (plain C++ on all threads of
   /// the host) or "runtime" (the SYCL runtime called directly). The call submits the work and waits for it.
   comparison& path(const std::string& name, action call) {
     add_path(name);
