@@ -3,30 +3,19 @@
 #include <nullscope/transformer.hpp>
 
 #include "bench/core/harness.hpp"
+#include "bench/model/minilm.hpp"
 
 namespace nullscope::bench {
 namespace {
 
-transformer_config minilm_shape(std::int64_t positions) {
-  transformer_config config;
-  config.layers = 6;
-  config.width = 384;
-  config.heads = 12;
-  config.key_size = config.value_size = 32;
-  config.feed_forward = 1536;
-  config.vocabulary = 1000;
-  config.positions = positions;
-  config.function = activation::gelu;
-  config.embedding_norm = true;
-  return config;
-}
+constexpr std::int64_t vocabulary = 1000;
 
 struct attribution_data {
   attribution_data(context& context, std::int64_t tokens, attribution_options given)
-      : ctx(context), model(context, minilm_shape(tokens)), options(std::move(given)) {
+      : ctx(context), model(context, minilm_shape(vocabulary, tokens)), options(std::move(given)) {
     model.initialise(ctx, 1, transformer<float>::initialisation::bert);
     token_batch::sequence sequence;
-    for (std::int64_t i = 0; i < tokens; ++i) sequence.ids.push_back(static_cast<std::int32_t>(i * 37 % 1000));
+    for (std::int64_t i = 0; i < tokens; ++i) sequence.ids.push_back(static_cast<std::int32_t>(i * 37 % vocabulary));
     batch.emplace(ctx, model.config(), std::span(&sequence, 1));
   }
 
@@ -61,7 +50,7 @@ void add_attribution(suite& suite, std::int64_t tokens, std::int64_t samples, st
   attribution_options options;
   options.samples = samples;
   options.layers = std::move(layers);
-  const transformer_config config = minilm_shape(tokens);
+  const transformer_config config = minilm_shape(vocabulary, tokens);
   auto& added =
       suite
           .add({.operation = options.layers.empty() ? "hta" : "hta_last_layer",

@@ -5,6 +5,7 @@
 #include <nullscope/transformer.hpp>
 
 #include "bench/core/harness.hpp"
+#include "bench/model/minilm.hpp"
 
 namespace nullscope::bench {
 namespace {
@@ -12,16 +13,8 @@ namespace {
 enum class work_kind { forward, gradients, step };
 
 transformer_config minilm() {
-  transformer_config config;
-  config.layers = 6;
-  config.width = 384;
-  config.heads = 12;
-  config.key_size = config.value_size = 32;
-  config.feed_forward = 1536;
-  config.vocabulary = 30522;
+  transformer_config config = minilm_shape(30522, 512);
   config.segments = 2;
-  config.embedding_norm = true;
-  config.function = activation::gelu;
   return config;
 }
 

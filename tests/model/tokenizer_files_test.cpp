@@ -107,7 +107,7 @@ TEST(TokenizerFiles, SettingsChangeTheRules) {
   EXPECT_EQ(ids("{}", "É"), list{6});
   EXPECT_EQ(ids(R"({"strip_accents": false})", "É"), list{5});
   EXPECT_EQ(ids(R"({"do_lower_case": false})", "É"), list{4});
-  EXPECT_EQ(ids(R"({"do_lower_case": false, "strip_accents": true})", "É"), list{1});  // E is no token
+  EXPECT_EQ(ids(R"({"do_lower_case": false, "strip_accents": true})", "É"), list{1});  // E is not a token
   EXPECT_EQ(ids("{}", "中文"), (list{7, 9}));
   EXPECT_EQ(ids(R"({"tokenize_chinese_chars": false})", "中文"), list{10});
 }

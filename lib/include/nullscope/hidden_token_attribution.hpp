@@ -66,7 +66,7 @@ std::vector<attribution> hidden_token_attribution(context& ctx, const transforme
                                                   const token_batch& batch, const attribution_options& options = {});
 
 /// Flops of the matrix products for one sequence of so many tokens, to tell beforehand how long a run takes. Counts
-/// what `merging` chooses if memory is no limit.
+/// what `merging` chooses if there is enough memory.
 double attribution_flops(const transformer_config& config, std::int64_t tokens, const attribution_options& options);
 
 /// Attribution between words: the Jacobian of all tokens of a word with respect to all tokens of another, in the
