@@ -12,6 +12,7 @@ from ._attention import EffectiveAttention, attention, effective_attention
 from ._core import ComputationError, Device, FileError, UnsupportedDevice
 from ._core import version as _version
 from ._devices import device, devices
+from ._explanations import Explanation, explain
 from ._linear_algebra import (
     QR,
     SVD,
@@ -25,6 +26,10 @@ from ._linear_algebra import (
     simplex_alternatives,
     svd,
 )
+from ._structure import Structure, structure
+from ._sweep import Sweep, sweep
+from ._text import Tokens, models
+from ._transformer import Attribution, Encoding, Heads, TrainingStep, Transformer
 
 __version__ = _version()
 __all__ = [name for name in dir() if not name.startswith("_")]

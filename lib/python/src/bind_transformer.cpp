@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <nullscope/errors.hpp>
