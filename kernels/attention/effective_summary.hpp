@@ -11,9 +11,36 @@
 
 namespace nullscope::kernels {
 
-/// For one head, with A (queries, keys), A_perp = P U^T and n = queries * keys:
-///   <A, A_perp> = |A_perp|^2 = |P|^2,  sum A = visible queries,  sum A_perp = (1^T P)(U^T 1)
-///   covariance = |P|^2 - sum A sum A_perp / n,  variances = |A|^2 - (sum A)^2 / n,  |P|^2 - (sum A_perp)^2 / n
+/// What correlation and norms of one head need, with <A, A_perp> = |A_perp|^2 and n pairs of entries:
+///   covariance = |A_perp|^2 - sum A sum A_perp / n,  variance = |A|^2 - (sum A)^2 / n, the same for A_perp
+template <class Sum>
+struct attention_moments {
+  Sum raw_squares, squares;  // |A|^2, |A_perp|^2
+  Sum raw_sum, sum;
+  Sum pairs;
+  bool has_null_space;
+
+  /// summary (heads, 4): correlation, norms of A, A_perp, A_par.
+  template <class T>
+  void write(const view<T, 2>& summary, std::int64_t head) const {
+    const Sum raw_mean = raw_sum * raw_sum / pairs, mean = sum * sum / pairs;
+    const Sum raw_variance = raw_squares - raw_mean, variance = squares - mean;
+    // A variance of zero comes out as large as this, by rounding.
+    const Sum noise = 8 * static_cast<Sum>(std::numeric_limits<T>::epsilon());
+    const bool varies = raw_variance > noise * raw_mean && variance > noise * mean && pairs > 0;
+    const Sum none = std::numeric_limits<Sum>::quiet_NaN();
+    const Sum correlation =
+        varies ? (squares - raw_sum * sum / pairs) / (sycl::sqrt(raw_variance) * sycl::sqrt(variance)) : none;
+    summary(head, 0) = static_cast<T>(correlation > 1 ? Sum(1) : correlation);
+    summary(head, 1) = static_cast<T>(sycl::sqrt(raw_squares));
+    summary(head, 2) = static_cast<T>(sycl::sqrt(squares));
+    // Negative only by rounding; if the null space is {0}, it is nothing but rounding.
+    const Sum rest = raw_squares - squares;
+    summary(head, 3) = static_cast<T>(sycl::sqrt(rest < 0 || !has_null_space ? Sum(0) : rest));
+  }
+};
+
+/// With A_perp = P U^T: |A_perp|^2 = |P|^2, sum A = visible queries, sum A_perp = (1^T P)(U^T 1), n = queries * keys.
 ///
 /// One work-group per head adds up the results of block_sums: of P (heads, blocks, 2, k), of U, and of the squares of
 /// the rows of A (heads, blocks, 2, 1). Sums are taken in Sum: the variances are differences of numbers that may be
@@ -44,22 +71,13 @@ struct effective_summary {
     total = members.sum(number(total));
     if (summary.data == nullptr || members.rank() != 0) return;
 
-    const Sum raw = over_blocks(row_squares, head, 0, 0), sum = static_cast<Sum>(visible_queries);
-    const Sum pairs = static_cast<Sum>(queries) * static_cast<Sum>(keys);
-    const Sum raw_mean = sum * sum / pairs, mean = total * total / pairs;
-    const Sum raw_variance = raw - raw_mean, variance = squares - mean;
-    // A variance of zero comes out as large as this, by rounding.
-    const Sum noise = 8 * static_cast<Sum>(std::numeric_limits<T>::epsilon());
-    const bool varies = raw_variance > noise * raw_mean && variance > noise * mean && pairs > 0;
-    const Sum none = std::numeric_limits<Sum>::quiet_NaN();
-    const Sum correlation =
-        varies ? (squares - sum * total / pairs) / (sycl::sqrt(raw_variance) * sycl::sqrt(variance)) : none;
-    summary(head, 0) = static_cast<T>(correlation > 1 ? Sum(1) : correlation);
-    summary(head, 1) = static_cast<T>(sycl::sqrt(raw));
-    summary(head, 2) = static_cast<T>(sycl::sqrt(squares));
-    // Negative only by rounding; if the null space is {0}, it is nothing but rounding.
-    const Sum rest = raw - squares;
-    summary(head, 3) = static_cast<T>(sycl::sqrt(rest < 0 || rank(head) == keys ? Sum(0) : rest));
+    const attention_moments<Sum> moments{over_blocks(row_squares, head, 0, 0),
+                                         squares,
+                                         static_cast<Sum>(visible_queries),
+                                         total,
+                                         static_cast<Sum>(queries) * static_cast<Sum>(keys),
+                                         rank(head) != keys};
+    moments.write(summary, head);
   }
 
  private:

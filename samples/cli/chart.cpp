@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "chart_labels.hpp"
 #include "svg_text.hpp"
 
 namespace nullscope::cli {
@@ -72,6 +73,7 @@ class panel_writer {
         points(series);
       }
     }
+    labels();
     legend();
     text_ += "</g>\n";
   }
@@ -135,6 +137,16 @@ class panel_writer {
     }
   }
 
+  void labels() {
+    std::vector<chart_label> all;
+    for (const chart_series& series : panel_.series) {
+      for (const chart_point& point : series.points) {
+        if (!point.label.empty()) all.push_back({point.label, x_of(point.x), y_of(point.y)});
+      }
+    }
+    text_ += draw_labels(all, {left, top, left + plot_width, top + plot_height}, mark_radius);
+  }
+
   /// Hollow squares and diamonds, so that circles inside them stay visible where series coincide.
   void mark(const chart_series& series, double r, double x, double y) {
     switch (series.mark) {
@@ -161,11 +173,13 @@ class panel_writer {
     }
   }
 
-  /// Two columns below the axis, three for many series.
+  /// Two columns below the axis, three for many series. Series without a name come last, and are left out.
   void legend() {
-    const std::size_t columns = panel_.series.size() > 4 ? 3 : 2;
+    const auto named = std::ranges::count_if(panel_.series, [](const chart_series& x) { return !x.name.empty(); });
+    const std::size_t columns = named > 4 ? 3 : 2;
     for (std::size_t i = 0; i < panel_.series.size(); ++i) {
       const chart_series& series = panel_.series[i];
+      if (series.name.empty()) continue;
       const double column = static_cast<double>(i % columns), row = static_cast<double>(i / columns);
       const double x = left + 8 + column * 0.94 * plot_width / static_cast<double>(columns);
       const double y = top + plot_height + 56 + legend_step * row;

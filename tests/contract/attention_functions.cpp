@@ -1,14 +1,17 @@
 #include <nullscope/attention.hpp>
 #include <nullscope/attention_backward.hpp>
+#include <nullscope/attention_classes.hpp>
+#include <nullscope/attention_rollout.hpp>
 #include <nullscope/attention_weights.hpp>
 #include <nullscope/effective_attention.hpp>
+#include <nullscope/effective_attention_by_rows.hpp>
 
 #include "tests/contract/function_row.hpp"
 
 namespace nullscope::test {
 namespace {
 
-constexpr std::int64_t batch = 3, heads = 5, queries = 8, keys = 11, dk = 14, dv = 17, d = 23;
+constexpr std::int64_t batch = 3, heads = 5, queries = 8, keys = 11, dk = 14, dv = 17, d = 23, classes = 3;
 constexpr std::int64_t c = keys;  // columns of the basis: min(keys, dv, d)
 
 /// Extents of a tile of A: all that fit.
@@ -83,6 +86,40 @@ function_table float_and_double_rows(const std::string& type) {
              ctx, attention_heads<T>{x["q"], x["k"], x["v"], x["h"], x["bias"]},
              effective_attention_results<T>{x["p"], x["u"], x["s"], x["rank"], x["status"], x["log_sum_exp"],
                                             x["summary"], x["received_raw"], x["received_effective"]});
+       }},
+      {"effective_attention_by_rows_" + type,
+       {in("q", {heads, queries, dk}), in("k", {heads, keys, dk}), in("v", {heads, keys, dv}),
+        in("h", {heads, dv, d}).also(2, {d - 1, d + 1}), in("bias", {heads, queries, keys}).with_any_strides(),
+        out("p", {heads, queries, c}), out("u", {heads, keys, c}), out("s", {heads, c}), out("rank", {heads}),
+        out("status", {heads}), out("log_sum_exp", {heads, queries}), out("summary", {heads}),
+        out("received_raw", {heads, keys}), out("received_effective", {heads, keys})},
+       [](context& ctx, const arguments& x) {
+         effective_attention_by_rows(
+             ctx, attention_heads<T>{x["q"], x["k"], x["v"], x["h"], x["bias"]},
+             effective_attention_results<T>{x["p"], x["u"], x["s"], x["rank"], x["status"], x["log_sum_exp"],
+                                            x["summary"], x["received_raw"], x["received_effective"]});
+       }},
+      {"class_sums_" + type,
+       {in("x", {heads, queries, keys}), in("queries", {queries}), in("keys", {keys}),
+        out("sums", {heads, classes, classes})},
+       [](context& ctx, const arguments& x) {
+         class_sums(ctx, class_sum_operands<T>{x["x"], {x["queries"], x["keys"]}}, x["sums"].as<T, 3>());
+       }},
+      {"attention_classes_" + type,
+       {in("q", {heads, queries, dk}), in("k", {heads, keys, dk}), in("log_sum_exp", {heads, queries}),
+        in("p", {heads, queries, 4}), in("u", {heads, keys, 4}), in("bias", {heads, queries, keys}).with_any_strides(),
+        in("queries", {queries}), in("keys", {keys}), out("raw", {heads, classes, classes}).leads(1).leads(2),
+        out("effective", {heads, classes, classes}), out("entropy", {heads, queries})},
+       [](context& ctx, const arguments& x) {
+         attention_classes(ctx,
+                           attention_class_operands<T>{{x["q"], x["k"], x["log_sum_exp"], x["p"], x["u"], x["bias"]},
+                                                       {x["queries"], x["keys"]}},
+                           attention_class_results<T>{x["raw"], x["effective"], x["entropy"]});
+       }},
+      {"attention_rollout_" + type,
+       {in("attention", {heads, keys, keys}).any(0), in("below", {keys, keys}), out("out", {keys, keys})},
+       [](context& ctx, const arguments& x) {
+         attention_rollout(ctx, rollout_operands<T>{x["attention"], x["below"]}, x["out"].as<T, 2>());
        }},
       part_row<T>("attention_part_raw_" + type, attention_matrix::raw),
       part_row<T>("attention_part_effective_" + type, attention_matrix::effective),

@@ -106,8 +106,9 @@ struct attention_factors {
 struct attention_part_options {
   attention_matrix matrix = attention_matrix::effective;
   std::int64_t first_query = 0, first_key = 0;
-  double scale = 0;     ///< as for `effective_attention`
-  bool causal = false;  ///< as for `effective_attention`
+  double scale = 0;      ///< as for `effective_attention`
+  bool causal = false;   ///< as for `effective_attention`
+  bool by_rows = false;  ///< p and u are those of `effective_attention_by_rows`; with `causal`
 };
 
 /// out (heads, rows, columns) = the tile of the matrix that begins at (first_query, first_key). With the defaults and

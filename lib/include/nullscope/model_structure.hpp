@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nullscope/attention_structure.hpp>
 #include <nullscope/context.hpp>
 #include <nullscope/effective_attention.hpp>
@@ -20,6 +21,11 @@
 #include <vector>
 
 namespace nullscope {
+
+namespace detail {
+template <class T>
+class gathered_heads;
+}
 
 struct model_structure_options {
   bool effective = false;  ///< sum effective instead of raw attention
@@ -44,6 +50,7 @@ class model_structure {
   /// The model must outlive this. Throws invalid_argument if it cannot read that many tokens.
   model_structure(context& ctx, const transformer<T>& model, std::int64_t tokens,
                   const model_structure_options& options = {});
+  ~model_structure();
 
   std::int64_t heads() const { return heads_; }  ///< layers * heads of a layer
   std::int64_t tokens() const { return tokens_; }
@@ -69,15 +76,13 @@ class model_structure {
   /// Calls visit(op, heads, i) for each sequence, within one operation, and waits.
   template <class Visit>
   void for_each(context& ctx, const char* function, std::span<const token_batch::sequence> sequences, Visit visit);
-  attention_heads<T> gather(context& ctx, const forward_views<T>& kept, std::int64_t sequence, std::int64_t count);
   view<const T, 3> dense_attention(operation& op, const attention_heads<T>& heads);
 
   const transformer<T>& model_;
   std::int64_t tokens_, heads_;
   model_structure_options options_;
-  tensor<T> q_, k_, v_, log_sum_exp_;  // (heads, S, ...) of one sequence
-  tensor<T> h_;                        // (heads, d_v, min(d_v, d)): stands for the output projections
-  tensor<T> bias_;                     // (heads, 2 S - 1), if the model has relative positions
+  std::unique_ptr<detail::gathered_heads<T>> gathered_;  // of one sequence
+  view<const T, 2> log_sum_exp_;                         // of the same, (heads, its tokens)
   structure_accumulator<T> attention_;
   task_subspace<T> subspace_;
 };

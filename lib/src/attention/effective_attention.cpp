@@ -7,6 +7,7 @@
 #include <nullscope/null_space.hpp>
 #include <nullscope/operation.hpp>
 
+#include "kernels/attention/above_diagonal.hpp"
 #include "kernels/attention/effective_summary.hpp"
 #include "kernels/blas/block_sums.hpp"
 #include "lib/src/attention/common.hpp"
@@ -15,48 +16,13 @@
 #include "lib/src/core/ranges.hpp"
 #include "lib/src/core/strides.hpp"
 #include "lib/src/core/team.hpp"
+#include "lib/src/model/row_launch.hpp"
 #include "lib/src/null_space/tolerance.hpp"
 
 namespace nullscope {
 namespace {
 
 constexpr const char* name = "effective_attention";
-
-template <class T>
-void check_operands(const context& ctx, const attention_heads<T>& heads) {
-  check::device_type<T>(name, ctx);
-  check::input(name, "q", heads.q);
-  check::input(name, "k", heads.k);
-  check::input(name, "v", heads.v);
-  check::input(name, "h", heads.h);
-  detail::check_head_shapes(name, heads);
-  detail::check_bias(name, "bias", heads.bias, {heads.q.extent[0], heads.q.extent[1], heads.k.extent[1]});
-  detail::check_local_memory<T>(name, ctx, heads.q.extent[2], heads.basis_columns());
-}
-
-template <class T>
-void check_results(const attention_heads<T>& heads, const effective_attention_results<T>& results) {
-  const std::int64_t count = heads.q.extent[0], queries = heads.q.extent[1], keys = heads.k.extent[1];
-  const std::int64_t columns = heads.basis_columns();
-  const auto has_shape = []<class Element, int Rank>(const char* operand, const view<Element, Rank>& x,
-                                                     const std::int64_t(&shape)[Rank]) {
-    check::output(name, operand, x);
-    check::shape(name, operand, x, shape);
-  };
-  has_shape("p", results.p, {count, queries, columns});
-  has_shape("u", results.u, {count, keys, columns});
-  // Otherwise attention would copy it.
-  if (!detail::has_neighbours(results.u)) {
-    check::fail(name, "u", results.u, "has columns that are not adjacent: the last stride must be 1");
-  }
-  has_shape("s", results.s, {count, columns});
-  has_shape("rank", results.rank, {count});
-  has_shape("status", results.status, {count});
-  has_shape("log_sum_exp", results.log_sum_exp, {count, queries});
-  check::optional_output(name, "summary", results.summary, {count});
-  check::optional_output(name, "received_raw", results.received_raw, {count, keys});
-  check::optional_output(name, "received_effective", results.received_effective, {count, keys});
-}
 
 /// Sums and squares of the columns of x (heads, rows, columns), block by block: (heads, blocks, 2, columns).
 template <class T>
@@ -95,8 +61,8 @@ view<T, 2> summarise(operation& op, const effective_attention_results<T>& result
 template <class T>
 sycl::event split(context& ctx, const attention_heads<T>& heads, const effective_attention_results<T>& results,
                   const effective_attention_options& options, const events& dependencies) {
-  check_operands(ctx, heads);
-  check_results(heads, results);
+  detail::check_effective_operands(name, ctx, heads);
+  detail::check_effective_results(name, heads, results);
   detail::check_tolerance(name, options.tolerance);
   const attention_options with{.scale = options.scale, .causal = options.causal};
   operation op(ctx, name, dependencies);
@@ -118,6 +84,17 @@ sycl::event split(context& ctx, const attention_heads<T>& heads, const effective
     gemm(ctx, gemm_operands<T>{results.u, add_dimension(p_columns, 2)}, add_dimension(results.received_effective, 2));
   }
   return op.submit();
+}
+
+/// Zeros where j - i > last.
+template <class T>
+void clear_unseen(operation& op, const view<T, 3>& out, std::int64_t last) {
+  const std::int64_t columns = out.extent[2];
+  const detail::team_shape team = detail::choose_team(op.ctx().layout(), columns, detail::has_neighbours(out));
+  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
+    detail::launch_rows<Items>(op, team, out.extent[0] * out.extent[1], columns * static_cast<std::int64_t>(sizeof(T)),
+                               kernels::clear_above_diagonal<T, W, Items>{out, last, 0});
+  });
 }
 
 template <class T>
@@ -157,6 +134,7 @@ sycl::event make_part(context& ctx, const attention_factors<T>& factors, const v
          gemm_operands<T>{slice(p, 1, options.first_query, out.extent[1]),
                           transposed(slice(u, 1, options.first_key, out.extent[2]))},
          out, {.alpha = is_rest ? -1.0 : 1.0, .beta = is_rest ? 1.0 : 0.0});
+    if (options.by_rows) clear_unseen(op, out, keys - queries + options.first_query - options.first_key);
   }
   return op.submit();
 }

@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <nullscope/elementwise.hpp>
 #include <nullscope/errors.hpp>
-#include <nullscope/model_states.hpp>
 #include <nullscope/model_structure.hpp>
-#include <nullscope/relative_bias.hpp>
 #include <nullscope/structure_norm.hpp>
 #include <nullscope/svd.hpp>
 
 #include "lib/src/core/fill.hpp"
+#include "lib/src/model/gathered_heads.hpp"
 
 namespace nullscope {
 namespace {
@@ -22,42 +21,6 @@ std::int64_t checked_tokens(const transformer_config& config, std::int64_t token
       fmt::format("model_structure: {} tokens are not from 1 to the {} of the model", tokens, config.positions));
 }
 
-/// The rows of layer `layer` in an array (layers * heads, ...).
-template <class T, int Rank>
-view<T, Rank> of_layer(const view<T, Rank>& all, std::int64_t layer, std::int64_t heads) {
-  return slice(all, 0, layer * heads, heads);
-}
-
-/// What stands for the output projections of all heads.
-template <class T>
-tensor<T> projections(context& ctx, const transformer<T>& model) {
-  const transformer_config& config = model.config();
-  const std::int64_t d_v = config.value_size, d = config.width, heads = config.heads;
-  tensor<T> result(ctx, {config.layers * heads, d_v, std::min(d_v, d)});
-  const std::int64_t step = config.merge == head_merge::added ? 0 : d_v;
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    // The output weight is (d, h d_v): the transpose of d_v columns for each head.
-    const view<const T, 2> weight = model.matrix(fmt::format("layer.{}.output.weight", layer));
-    const view<const T, 3> h{weight.data, {heads, d_v, d}, {step, weight.stride[1], weight.stride[0]}};
-    const view<T, 3> to = of_layer(view<T, 3>(result), layer, heads);
-    (d_v <= d ? reduce_projection(ctx, h, to) : copy(ctx, h, to)).wait_and_throw();
-  }
-  return result;
-}
-
-template <class T>
-tensor<T> relative_positions(context& ctx, const transformer<T>& model, std::int64_t tokens) {
-  const transformer_config& config = model.config();
-  if (config.relative_buckets == 0) return {};
-  tensor<T> table(ctx, {config.layers * config.heads, 2 * tokens - 1});
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {  // the same for all layers
-    relative_bias(ctx, model.matrix("relative_bias"), of_layer(view<T, 2>(table), layer, config.heads),
-                  {config.relative_distance})
-        .wait_and_throw();
-  }
-  return table;
-}
-
 }  // namespace
 
 template <class T>
@@ -67,14 +30,12 @@ model_structure<T>::model_structure(context& ctx, const transformer<T>& model, s
       tokens_(checked_tokens(model.config(), tokens)),
       heads_(model.config().layers * model.config().heads),
       options_(options),
-      q_(ctx, {heads_, tokens_, model.config().key_size}),
-      k_(ctx, {heads_, tokens_, model.config().key_size}),
-      v_(ctx, {heads_, tokens_, model.config().value_size}),
-      log_sum_exp_(ctx, {heads_, tokens_}),
-      h_(projections(ctx, model)),
-      bias_(relative_positions(ctx, model, tokens_)),
+      gathered_(std::make_unique<detail::gathered_heads<T>>(ctx, model, tokens_)),
       attention_(ctx, heads_, tokens_, tokens_),
       subspace_(ctx, heads_, tokens_) {}
+
+template <class T>
+model_structure<T>::~model_structure() = default;
 
 template <class T>
 template <class Visit>
@@ -94,36 +55,12 @@ void model_structure<T>::for_each(context& ctx, const char* function, std::span<
   const forward_views<T> kept = record.views(batch.size(), batch.tokens());
   for (std::int64_t i = 0; i < batch.size(); ++i) {
     operation part(ctx, function);  // gives its workspace back
-    visit(part, gather(ctx, kept, i, batch.lengths()[static_cast<std::size_t>(i)]), i);
+    const std::int64_t count = batch.lengths()[static_cast<std::size_t>(i)];
+    log_sum_exp_ = gathered_->gather_log_sum_exp(ctx, kept, i, count);
+    visit(part, gathered_->gather(ctx, kept, i, count), i);
     part.submit();
   }
   op.submit_and_wait();
-}
-
-template <class T>
-attention_heads<T> model_structure<T>::gather(context& ctx, const forward_views<T>& kept, std::int64_t sequence,
-                                              std::int64_t count) {
-  const transformer_config& config = model_.config();
-  const auto first_tokens = [&](tensor<T>& x) { return slice(view<T, 3>(x), 1, 0, count); };
-  const view<T, 3> q = first_tokens(q_), k = first_tokens(k_), v = first_tokens(v_);
-  const view<T, 2> log_sum_exp = slice(view<T, 2>(log_sum_exp_), 1, 0, count);
-  const bool has_bias = config.relative_buckets > 0;
-  const view<const T, 2> table = has_bias ? of_layer(view<const T, 2>(bias_), 0, config.heads) : view<const T, 2>{};
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    const attention_heads<T> from = layer_heads(model_, kept, {layer, sequence, count}, table);
-    copy(ctx, from.q, of_layer(q, layer, config.heads));
-    copy(ctx, from.k, of_layer(k, layer, config.heads));
-    copy(ctx, from.v, of_layer(v, layer, config.heads));
-    const view<const T, 3> sums = kept.layers[static_cast<std::size_t>(layer)].log_sum_exp;
-    copy(ctx, view<const T, 3>(slice(select(sums, 0, sequence), 1, 0, count)),
-         view<T, 3>(of_layer(log_sum_exp, layer, config.heads)));
-  }
-  attention_heads<T> result{q, k, v, h_, {}};
-  if (has_bias) {
-    const view<const T, 3> bias = select(view<const T, 4>(relative_bias_view(view<const T, 2>(bias_), 1)), 0, 0);
-    result.bias = slice(slice(bias, 1, 0, count), 2, 0, count);
-  }
-  return result;
 }
 
 /// A (heads, count, count), raw or effective, as part of the operation.
@@ -133,8 +70,7 @@ view<const T, 3> model_structure<T>::dense_attention(operation& op, const attent
   const std::int64_t count = heads.q.extent[1], columns = heads.basis_columns();
   const bool causal = model_.config().causal;
   const auto dense = op.take_array<T>(heads_, count, count);
-  attention_factors<T> factors{heads.q, heads.k, slice(view<const T, 2>(log_sum_exp_), 1, 0, count),
-                               {},      {},      heads.bias};
+  attention_factors<T> factors{heads.q, heads.k, log_sum_exp_, {}, {}, heads.bias};
   const std::int64_t kept = options_.effective ? columns : 0;
   const auto p = op.take_array<T>(heads_, count, kept), u = op.take_array<T>(heads_, count, kept);
   if (options_.effective) {
