@@ -16,6 +16,7 @@ class usage_error : public CLI::ParseError {
       : CLI::ParseError("usage_error", message, CLI::ExitCodes::InvalidError) {}
 };
 
+void add_attention(CLI::App& app);
 void add_devices(CLI::App& app);
 void add_effective_attention(CLI::App& app);
 void add_evaluate(CLI::App& app);

@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", fmt::format("nullscope {} ({})", nullscope::version(), nullscope::git_commit()));
   app.failure_message(CLI::FailureMessage::simple);
   app.footer(std::string("nullscope <command> --help shows the options of a command, with examples.\n") + exit_codes);
+  nullscope::cli::add_attention(app);
   nullscope::cli::add_devices(app);
   nullscope::cli::add_effective_attention(app);
   nullscope::cli::add_evaluate(app);

@@ -4,6 +4,8 @@
 #include <nullscope/atomic_file.hpp>
 #include <nullscope/attention.hpp>
 #include <nullscope/attention_backward.hpp>
+#include <nullscope/attention_classes.hpp>
+#include <nullscope/attention_rollout.hpp>
 #include <nullscope/attention_tangent.hpp>
 #include <nullscope/attention_structure.hpp>
 #include <nullscope/attention_weights.hpp>
@@ -13,6 +15,7 @@
 #include <nullscope/csv.hpp>
 #include <nullscope/device.hpp>
 #include <nullscope/effective_attention.hpp>
+#include <nullscope/effective_attention_by_rows.hpp>
 #include <nullscope/elementwise.hpp>
 #include <nullscope/encoded_text.hpp>
 #include <nullscope/errors.hpp>
@@ -27,6 +30,7 @@
 #include <nullscope/layers.hpp>
 #include <nullscope/layout.hpp>
 #include <nullscope/linear_fit.hpp>
+#include <nullscope/model_attention.hpp>
 #include <nullscope/model_folder.hpp>
 #include <nullscope/model_states.hpp>
 #include <nullscope/model_store.hpp>
@@ -51,6 +55,7 @@
 #include <nullscope/tensor.hpp>
 #include <nullscope/text_classifier.hpp>
 #include <nullscope/text_encoder.hpp>
+#include <nullscope/token_classes.hpp>
 #include <nullscope/tokenizer.hpp>
 #include <nullscope/training.hpp>
 #include <nullscope/training_data.hpp>
