@@ -4,6 +4,7 @@
     python3 -m venv peers && peers/bin/pip install torch transformers shap lime
     git clone https://github.com/tleemann/slalom_explanations authors
     peers/bin/python bench/peers/surrogate_peer.py --program .build/release/samples/cli/nullscope --authors authors
+    peers/bin/python bench/peers/surrogate_peer.py --bench .build/release/bench/slalom_bench --authors authors --methods fit
 """
 
 import argparse
@@ -23,7 +24,8 @@ import torch
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", required=True, help="the nullscope program")
+    parser.add_argument("--program", help="the nullscope program")
+    parser.add_argument("--bench", help="the program slalom_bench, for the method fit: fits alone, of 200 tokens")
     parser.add_argument("--authors", help="folder that holds the authors' package slalom_explanations")
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--width", type=int, default=768)
@@ -31,7 +33,7 @@ def parse():
     parser.add_argument("--samples", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--methods", default="slalom,lime,shap")
+    parser.add_argument("--methods", default="slalom,lime,shap", help="also: fit")
     return parser.parse_args()
 
 
@@ -124,6 +126,46 @@ def run_authors(options, model, ids):
     return total, timed.seconds, error
 
 
+def run_fits(options, tokens=200, samples=5000):
+    """The fit alone. The authors' function also draws samples and asks the model, so the time of 60 epochs is that of 63
+    without that of 3, with a model that costs nothing."""
+    sys.path.insert(0, options.authors)
+    from slalom_explanations import slalom_helpers as helpers
+
+    vocabulary = torch.arange(200, 200 + tokens)
+    numbers = torch.Generator().manual_seed(1)
+    value, importance = torch.randn(2, 400, generator=numbers).double().unbind()
+
+    def planted(inputs, attention_mask=None):
+        weights = torch.softmax(importance[inputs[:, 1:-1]], dim=1)
+        score = (weights * value[inputs[:, 1:-1]]).sum(1) + 0.1 * torch.randn(len(inputs), generator=numbers)
+        return {"logits": torch.stack([-score / 2, score / 2], 1).float()}
+
+    planted.to = lambda device: planted
+    planted.eval = lambda: planted
+
+    def seconds_of(epochs):
+        surrogate = helpers.MyLittleSLALOM(vocabulary, "cpu")
+        start = time.perf_counter()
+        with contextlib.redirect_stderr(io.StringIO()):
+            helpers.fit_sgd_rand(surrogate, planted, vocabulary, vocabulary, num_eps=epochs, seq_len=2, lr=5e-3,
+                                 offline_ds_size=samples, batch_size=128)
+        return time.perf_counter() - start
+
+    name = f"slalom_fit/f64/.*/tokens:{tokens}/samples:{samples}"
+    with tempfile.TemporaryDirectory() as out:
+        file = pathlib.Path(out) / "fits.json"
+        subprocess.run([options.bench, f"--benchmark_filter={name}", f"--benchmark_out={file}"], check=True, capture_output=True)
+        found = json.loads(file.read_text())["benchmarks"]
+    theirs = seconds_of(63) - seconds_of(3)
+    print(f"fit of {tokens} tokens to {samples} samples: authors' SGD {theirs:.3f} s")
+    unit = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
+    for row in found:
+        if row.get("aggregate_name") == "median":
+            ours = row["real_time"] * unit[row["time_unit"]]
+            print(f"  {row['run_name']}: {ours:.4f} s, ratio {theirs / ours:.1f}", flush=True)
+
+
 def run_shap(options, model, ids):
     import shap
 
@@ -148,7 +190,7 @@ def run_lime(options, model, words, text, id_of):
 
     timed = counted_time(score)
     start = time.perf_counter()
-    LimeTextExplainer(bow=False).explain_instance(text, timed, num_features=len(words), num_samples=options.samples)
+    LimeTextExplainer(bow=False, mask_string=" ").explain_instance(text, timed, num_features=len(words), num_samples=options.samples)
     return time.perf_counter() - start, timed.seconds, float("nan")
 
 
@@ -156,14 +198,20 @@ def main():
     options = parse()
     if options.threads:
         torch.set_num_threads(options.threads)
+    methods = options.methods.split(",")
+    if "fit" in methods:
+        run_fits(options)
+        methods.remove("fit")
+    if not methods:
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         model, vocabulary = make_model(folder, options.layers, options.width)
-        words = vocabulary[5:5 + options.words]
+        words = vocabulary[200:200 + options.words]  # ids above those that the authors give to [CLS] and [SEP]
         id_of = {word: i for i, word in enumerate(vocabulary)}
         text, ids = " ".join(words), [id_of[w] for w in words]
         print(f"{options.layers} layers of width {options.width}, {len(ids)} words, {options.samples} samples")
-        for method in options.methods.split(","):
+        for method in methods:
             ours, theirs, inside, errors, our_error = [], [], [], [], 0.0
             for _ in range(options.rounds):
                 seconds, found = nullscope_seconds(options.program, folder, text, method, options.samples)

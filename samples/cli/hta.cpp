@@ -9,6 +9,11 @@ void add_hta(CLI::App& app) {
   auto command = std::make_shared<hta_command>();
   CLI::App* hta = app.add_subcommand("hta", "How much of each input token is in each hidden token of a model");
   add_text_input(*hta, command->input);
+  hta->add_option("--tag-column", command->input.tag_column,
+                  "The column of the table that holds tags, one for each word of the text between white space, for the "
+                  "report");
+  hta->add_option("--pair-tag-column", command->input.pair_tag_column,
+                  "The column of the table that holds tags of the second texts");
   hta->add_option("--output", command->output,
                   "Safetensors file to write: contribution, norm [layers, S, S] (row: hidden token, column: input "
                   "token), standard_error with --samples; of a file with texts <index>/contribution and so on")
@@ -35,8 +40,10 @@ void add_hta(CLI::App& app) {
                   "Device memory that each process may use, besides the model (default: 2GiB)")
       ->transform(CLI::AsSizeValue(false))
       ->check(positive_integer());
-  hta->add_option("--type", command->type, "Numbers to compute with: f32 or f64")
-      ->check(CLI::IsMember({"f32", "f64"}))
+  hta->add_option("--type", command->type,
+                  "Numbers to compute with: f32, f64, or bf16 (f32 with the factors of products rounded, for devices "
+                  "with a matrix engine)")
+      ->check(CLI::IsMember({"f32", "f64", "bf16"}))
       ->capture_default_str();
   hta->add_flag("--resume", command->resume, "Continue an interrupted run: finished texts are in <output>.journal");
   hta->add_flag("--quiet", command->quiet, "Print nothing but errors");
@@ -47,6 +54,8 @@ void add_hta(CLI::App& app) {
       "Examples:\n"
       "  nullscope hta --text \"the movie was not bad at all\" --output hta.safetensors --report report\n"
       "  nullscope hta --file reviews.csv --text-column text --samples 16 --output hta.safetensors --report report\n"
+      "  nullscope hta --file tagged.csv --text-column words --tag-column parts_of_speech --output hta.safetensors "
+      "--report report\n"
       "  nullscope hta --model mpnet --file pairs.tsv --text-column a --pair-column b --samples 4 --layers 1,6,12 "
       "--output hta.safetensors");
   hta->callback([command] { run_hta(*command); });

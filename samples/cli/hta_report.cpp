@@ -9,14 +9,14 @@
 
 #include "chart.hpp"
 #include "heat_map.hpp"
+#include "quartile_chart.hpp"
 
 namespace nullscope::cli {
 namespace {
 
 constexpr const char* colours[] = {chart_colour::blue, chart_colour::orange, chart_colour::green, "#CC79A7",
                                    "#E69F00",          chart_colour::grey};
-constexpr chart_mark marks[] = {chart_mark::circle, chart_mark::square, chart_mark::diamond};
-constexpr std::int64_t farthest = 40;  // offset and position in charts
+constexpr std::int64_t farthest_neighbour = 40, last_position = 100;  // in charts
 
 /// A field of a table; quotes where they are needed.
 std::string field(const std::string& text) {
@@ -64,10 +64,13 @@ std::string distance_csv(const attribution_statistics& of) {
   return csv;
 }
 
-std::string classes_csv(const attribution_statistics& of) {
-  std::string csv = "layer,class,tokens,mean,first_quartile,median,third_quartile\n";
+/// Own contribution by class or by tag.
+using own_by_group = std::map<std::string, sample_summary> (attribution_statistics::*)(std::size_t) const;
+
+std::string groups_csv(const attribution_statistics& of, const char* name_of_group, own_by_group by_group) {
+  std::string csv = fmt::format("layer,{},tokens,mean,first_quartile,median,third_quartile\n", name_of_group);
   for (std::size_t l = 0; l < of.layers().size(); ++l) {
-    for (const auto& [name, own] : of.own_by_class(l)) {
+    for (const auto& [name, own] : (of.*by_group)(l)) {
       fmt::format_to(std::back_inserter(csv), "{},{},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", of.layers()[l], field(name),
                      own.count, own.mean, own.low, own.median, own.high);
     }
@@ -143,7 +146,7 @@ chart_panel distance_panel(const attribution_statistics& of) {
 
 /// A profile of the first, the middle and the last layer, for places from -farthest to farthest.
 chart_panel profile_panel(const attribution_statistics& of, const std::string& title, const std::string& label,
-                          profile of_layer) {
+                          profile of_layer, std::int64_t farthest = farthest_neighbour) {
   const std::map<std::int64_t, double> places = (of.*of_layer)(0);
   const std::int64_t low = places.empty() ? 0 : std::max(-farthest, places.begin()->first);
   const std::int64_t high = places.empty() ? 1 : std::min(farthest, places.rbegin()->first);
@@ -171,7 +174,7 @@ std::string report_chart(const std::string& title, const attribution_statistics&
       own_panel(of), not_largest_panel(of), distance_panel(of),
       profile_panel(of, "Neighbours by relative position", "position of the neighbour",
                     &attribution_statistics::by_offset),
-      profile_panel(of, "To the first token", "position", &attribution_statistics::to_first_token)};
+      profile_panel(of, "To the first token", "position", &attribution_statistics::to_first_token, last_position)};
   if (!of.to_first_token_around_separator(0).empty()) {
     panels.push_back(profile_panel(of, "To the first token, around the separator", "position after the separator",
                                    &attribution_statistics::to_first_token_around_separator));
@@ -179,29 +182,22 @@ std::string report_chart(const std::string& title, const attribution_statistics&
   return draw_chart(title, panels, 3);
 }
 
-/// One panel for the first, the middle and the last layer each; classes side by side.
-std::string classes_chart(const std::string& title, const attribution_statistics& of) {
-  std::vector<chart_panel> panels;
-  for (const std::size_t l : three_layers(of)) {
-    const auto classes = of.own_by_class(l);
-    chart_panel panel{fmt::format("Own contribution in layer {}", of.layers()[l]),
-                      {"class", chart_scale::linear, 0, static_cast<double>(classes.size()) + 1},
-                      {"median and quartiles (%)"},
-                      {}};
-    double largest = 0;
-    std::size_t number = 0;
-    for (const auto& [name, own] : classes) {
-      const std::size_t i = number++;
-      panel.series.push_back({fmt::format("{} {}", number, name),
-                              colours[i % std::size(colours)],
-                              marks[i % std::size(marks)],
-                              {{static_cast<double>(number), 100 * own.median, 100 * own.low, 100 * own.high}}});
-      largest = std::max(largest, 100 * own.high);
+/// One panel per layer. Groups in the order of their medians in the last layer, the largest first.
+std::string groups_chart(const std::string& title, const attribution_statistics& of, own_by_group by_group) {
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto& [name, own] : (of.*by_group)(of.layers().size() - 1)) order.emplace_back(-own.median, name);
+  std::ranges::sort(order);
+  std::vector<quartile_panel> panels;
+  for (std::size_t l = 0; l < of.layers().size(); ++l) {
+    const std::map<std::string, sample_summary> all = (of.*by_group)(l);
+    quartile_panel panel{fmt::format("layer {}", of.layers()[l]), {}};
+    for (const auto& [rank, name] : order) {
+      const sample_summary& own = all.at(name);
+      panel.rows.push_back({fmt::format("{} ({})", name, own.count), 100 * own.low, 100 * own.median, 100 * own.high});
     }
-    panel.y.high = with_room(largest);
     panels.push_back(panel);
   }
-  return draw_chart(title, panels, 3);
+  return draw_quartiles(title, "own contribution (%): median and quartiles", panels, 3);
 }
 
 std::string heat_maps(const std::string& title, const heat_map_text& example) {
@@ -223,7 +219,7 @@ void write_hta_report(const std::filesystem::path& folder, const std::string& ti
   if (failure) throw file_error(fmt::format("cannot create {}: {}", folder.string(), failure.message()));
   write_atomically(folder / "own.csv", own_csv(statistics));
   write_atomically(folder / "distance.csv", distance_csv(statistics));
-  write_atomically(folder / "classes.csv", classes_csv(statistics));
+  write_atomically(folder / "classes.csv", groups_csv(statistics, "class", &attribution_statistics::own_by_class));
   write_atomically(folder / "offset.csv",
                    profile_csv(statistics, "layer,offset,share\n", {{"", &attribution_statistics::by_offset}}));
   write_atomically(folder / "first_token.csv",
@@ -231,7 +227,11 @@ void write_hta_report(const std::filesystem::path& folder, const std::string& ti
                                {{"start,", &attribution_statistics::to_first_token},
                                 {"separator,", &attribution_statistics::to_first_token_around_separator}}));
   write_atomically(folder / "report.svg", report_chart(title, statistics));
-  write_atomically(folder / "classes.svg", classes_chart(title, statistics));
+  write_atomically(folder / "classes.svg", groups_chart(title, statistics, &attribution_statistics::own_by_class));
+  if (!statistics.own_by_tag(0).empty()) {
+    write_atomically(folder / "tags.csv", groups_csv(statistics, "tag", &attribution_statistics::own_by_tag));
+    write_atomically(folder / "tags.svg", groups_chart(title, statistics, &attribution_statistics::own_by_tag));
+  }
   write_atomically(folder / "heat_map.svg", heat_maps(title, example));
 }
 

@@ -14,8 +14,8 @@ struct heat_map_text {
   std::vector<std::string> tokens;
 };
 
-/// Writes own.csv, distance.csv, offset.csv, first_token.csv, classes.csv, report.svg, classes.svg and heat_map.svg.
-/// `title` names model and texts. Throws file_error.
+/// Writes own.csv, distance.csv, offset.csv, first_token.csv, classes.csv, report.svg, classes.svg and heat_map.svg;
+/// with tags also tags.csv and tags.svg. `title` names model and texts. Throws file_error.
 void write_hta_report(const std::filesystem::path& folder, const std::string& title,
                       const attribution_statistics& statistics, const heat_map_text& example);
 

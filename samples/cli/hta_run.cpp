@@ -3,22 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
-#include <nullscope/attribution_statistics.hpp>
 #include <nullscope/errors.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/safetensors.hpp>
-#include <nullscope/version.hpp>
 #include <optional>
 
-#include "commands.hpp"
 #include "device_choice.hpp"
-#include "hta_report.hpp"
-#include "hta_texts.hpp"
+#include "hta_computer.hpp"
+#include "hta_output.hpp"
 #include "interruption.hpp"
 #include "progress.hpp"
 #include "sweep_journal.hpp"
@@ -28,115 +20,6 @@ namespace nullscope::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<input_text> read_texts(text_source& source, std::int64_t limit) {
-  std::vector<input_text> texts;
-  input_text text;
-  while ((limit == 0 || std::cmp_less(texts.size(), limit)) && source.next(text)) texts.push_back(std::move(text));
-  if (texts.empty()) throw file_error("there are no texts to attribute");
-  return texts;
-}
-
-std::int64_t number_of(const std::string& text, const char* option, std::int64_t least, std::int64_t most) {
-  std::int64_t number = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failure == std::errc{} && end == text.data() + text.size() && number >= least && number <= most) return number;
-  throw usage_error(fmt::format("{}: \"{}\" is not a number from {} to {}", option, text, least, most));
-}
-
-/// The options of the library; throws usage_error on what the model does not have.
-attribution_options options_of(const hta_command& command, const transformer_config& config) {
-  attribution_options options;
-  options.norm = command.norm == "spectral" ? attribution_norm::spectral
-                 : command.norm == "sum"    ? attribution_norm::sum
-                                            : attribution_norm::frobenius;
-  options.samples = command.samples;
-  options.seed = command.seed;
-  options.memory = command.memory;
-  if (command.from == "norm") {
-    options.from = 0;
-  } else if (command.from != "embeddings") {
-    options.from = number_of(command.from, "--from", 1, config.layers - 1);
-  }
-  if (command.samples > config.width) {
-    throw usage_error(fmt::format("--samples {}: the model has {} directions", command.samples, config.width));
-  }
-  if (options.norm == attribution_norm::spectral && command.samples > 0) {
-    throw usage_error("--norm spectral is exact; it cannot be estimated with --samples");
-  }
-  if (command.words && options.norm != attribution_norm::frobenius) {
-    throw usage_error("--words needs --norm frobenius");
-  }
-  if (command.words && !command.input.ids.empty()) throw usage_error("--words needs text; --ids have no words");
-  options.layers = command.layers;
-  const std::int64_t least = std::max<std::int64_t>(options.from, 0) + 1;
-  for (std::int64_t l = least; command.layers.empty() && l <= config.layers; ++l) options.layers.push_back(l);
-  for (std::size_t i = 0; i < options.layers.size(); ++i) {
-    const bool is_ascending = i == 0 || options.layers[i] > options.layers[i - 1];
-    if (options.layers[i] >= least && options.layers[i] <= config.layers && is_ascending) continue;
-    throw usage_error(fmt::format("--layers must be ascending, from {} to {}", least, config.layers));
-  }
-  return options;
-}
-
-/// Everything that determines the numbers.
-nlohmann::ordered_json identity_of(const hta_command& command, const std::vector<input_text>& texts,
-                                   const attribution_options& options, const sycl::device& device) {
-  const device_properties& about = properties(device);
-  std::size_t hash = 0;
-  for (const input_text& text : texts) {
-    for (const std::int32_t id : text.tokens.ids) hash = hash * 1099511628211u + static_cast<std::size_t>(id) + 1;
-    for (const std::int32_t id : text.tokens.segments) hash = hash * 1099511628211u + static_cast<std::size_t>(id) + 1;
-  }
-  return {{"model", command.input.model}, {"texts", texts.size()}, {"tokens", hash},           {"norm", command.norm},
-          {"samples", command.samples},   {"seed", command.seed},  {"layers", options.layers}, {"from", command.from},
-          {"memory", options.memory},     {"type", command.type},  {"device", about.name},     {"driver", about.driver},
-          {"version", version()},         {"commit", git_commit()}};
-}
-
-/// Computes units on the device of this process.
-template <class T>
-class hta_computer {
- public:
-  hta_computer(const text_source& source, const std::vector<input_text>& texts, const attribution_options& options,
-               const sycl::device& device)
-      : texts_(texts), options_(options), ctx_(device), model_(load_transformer<T>(ctx_, source.folder())) {}
-
-  /// One line per text. Random tangents are numbered by text: they do not depend on who shares the unit.
-  std::string compute(const hta_unit& unit) {
-    std::vector<token_batch::sequence> sequences;
-    attribution_options options = options_;
-    for (const std::size_t i : unit) {
-      sequences.push_back(texts_[i].sequence(model_.config()));
-      options.numbers.push_back(static_cast<std::int64_t>(i));
-    }
-    const token_batch batch(ctx_, model_.config(), sequences);
-    std::string result;
-    for (const attribution& of : hidden_token_attribution(ctx_, model_, batch, options)) {
-      result += encode_attribution(of) + "\n";
-    }
-    return result;
-  }
-
-  /// Flops per second of a product of the size that attribution has.
-  double rate() {
-    const tensor<T> a(ctx_, {1024, model_.config().width}), b(ctx_, {model_.config().width, 1024});
-    ctx_.queue().fill(const_cast<T*>(a.data()), T(1), static_cast<std::size_t>(a.size()));
-    ctx_.queue().fill(const_cast<T*>(b.data()), T(1), static_cast<std::size_t>(b.size())).wait();
-    matrix_product(ctx_, a, b);
-    const auto start = std::chrono::steady_clock::now();
-    constexpr int times = 4;
-    for (int i = 0; i < times; ++i) matrix_product(ctx_, a, b);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    return times * 2.0 * 1024 * 1024 * static_cast<double>(model_.config().width) / taken.count();
-  }
-
- private:
-  const std::vector<input_text>& texts_;
-  const attribution_options& options_;
-  context ctx_;
-  transformer<T> model_;
-};
 
 /// What the first process does beside computing.
 class hta_run {
@@ -179,7 +62,7 @@ class hta_run {
     note_signals();
     splitter.divide(work);
     progress_->clear();
-    write();
+    write_hta(command_, source_, texts_, std::move(results_), identity_);
     if (journal_) fs::remove(journal_path());
   }
 
@@ -237,70 +120,6 @@ class hta_run {
       std::_Exit(128 + signal);  // at once: a thread may be deep in a long unit
     }
     progress_->draw(fmt::format("{} of {} units", finished_, units_.size()));
-  }
-
-  void write() {
-    if (command_.words) {
-      for (std::size_t i = 0; i < results_.size(); ++i) {
-        results_[i] = aggregate_words(results_[i], words_of(texts_[i]));
-      }
-    }
-    std::vector<std::vector<float>> numbers;
-    numbers.reserve(3 * results_.size());
-    std::vector<safetensors_entry> entries;
-    for (std::size_t i = 0; i < results_.size(); ++i) {
-      const attribution& of = results_[i];
-      const std::string prefix = source_.is_file() ? fmt::format("{}/", texts_[i].index) : "";
-      const auto add = [&](const char* name, const std::vector<double>& values) {
-        if (values.empty()) return;
-        numbers.emplace_back(values.begin(), values.end());
-        entries.push_back(make_entry(prefix + name, {static_cast<std::int64_t>(of.layers.size()), of.tokens, of.tokens},
-                                     numbers.back()));
-      };
-      add("contribution", of.contribution);
-      add("norm", of.norm);
-      add("standard_error", of.standard_error);
-    }
-    write_safetensors(command_.output, entries, {{"hta", identity_.dump()}});
-    if (!command_.report.empty()) write_report();
-    if (command_.quiet) return;
-    fmt::print("{}: contributions of {}{}\n", command_.output,
-               texts_.size() == 1 ? "1 text" : fmt::format("{} texts", texts_.size()),
-               command_.report.empty() ? "" : fmt::format("; report in {}", command_.report));
-  }
-
-  /// Words of both texts of a pair are different ones.
-  static std::vector<std::int32_t> words_of(const input_text& text) {
-    std::vector<std::int32_t> words = text.tokens.words;
-    std::int32_t most = 0;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      if (text.tokens.sources[i] == 0) most = std::max(most, words[i] + 1);
-    }
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      if (text.tokens.sources[i] == 1 && words[i] >= 0) words[i] += most;
-    }
-    return words;
-  }
-
-  void write_report() const {
-    attribution_statistics statistics;
-    for (std::size_t i = 0; i < results_.size(); ++i) {
-      if (command_.words) {
-        statistics.add(results_[i]);
-        continue;
-      }
-      const std::vector<std::string> classes = token_classes(texts_[i], source_);
-      statistics.add(results_[i], {.classes = classes, .separator = first_separator(texts_[i])});
-    }
-    heat_map_text example{results_.front(), {}};
-    const std::vector<std::int32_t>& ids = texts_.front().tokens.ids;
-    for (std::int64_t i = 0; i < example.of.tokens; ++i) {
-      example.tokens.push_back(command_.words ? fmt::format("{}", i) : source_.token(ids[static_cast<std::size_t>(i)]));
-    }
-    write_hta_report(command_.report,
-                     fmt::format("Hidden Token Attribution: {}, {}", command_.input.model,
-                                 texts_.size() == 1 ? "1 text" : fmt::format("{} texts", texts_.size())),
-                     statistics, example);
   }
 
   const hta_command& command_;

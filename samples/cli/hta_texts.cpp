@@ -1,14 +1,11 @@
 #include "hta_texts.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <nullscope/errors.hpp>
 #include <numeric>
-#include <span>
+#include <string_view>
 
 namespace nullscope::cli {
 namespace {
@@ -36,10 +33,6 @@ std::vector<double> numbers_of(std::string_view text) {
   return numbers;
 }
 
-bool is_punctuation(std::string_view token) {
-  return !token.empty() && std::ranges::all_of(token, [](unsigned char c) { return c < 128 && std::ispunct(c); });
-}
-
 }  // namespace
 
 std::vector<hta_unit> hta_units(const std::vector<input_text>& texts, std::int64_t tangents_per_token) {
@@ -56,34 +49,6 @@ std::vector<hta_unit> hta_units(const std::vector<input_text>& texts, std::int64
     units.back().push_back(i);
   }
   return units;
-}
-
-std::vector<std::string> token_classes(const input_text& text, const text_source& source) {
-  const encoded_text& tokens = text.tokens;
-  std::vector<std::string> classes;
-  for (std::size_t i = 0; i < tokens.ids.size(); ++i) {
-    const std::string token = source.token(tokens.ids[i]);
-    const bool has_words = tokens.words.size() == tokens.ids.size();
-    if (!tokens.special_mask.empty() && tokens.special_mask[i] != 0) {
-      classes.push_back(token);
-    } else if (is_punctuation(token)) {
-      classes.push_back("punctuation");
-    } else if (has_words && i > 0 && tokens.words[i] >= 0 && tokens.words[i] == tokens.words[i - 1] &&
-               tokens.sources[i] == tokens.sources[i - 1]) {
-      classes.push_back("word piece");
-    } else {
-      classes.push_back("word");
-    }
-  }
-  return classes;
-}
-
-std::int64_t first_separator(const input_text& text) {
-  const std::vector<std::uint8_t>& special = text.tokens.special_mask;
-  for (std::size_t i = 1; i < special.size(); ++i) {
-    if (special[i] != 0) return static_cast<std::int64_t>(i);
-  }
-  return -1;
 }
 
 std::string encode_attribution(const attribution& of) {

@@ -17,12 +17,6 @@ using hta_unit = std::vector<std::size_t>;
 /// alone.
 std::vector<hta_unit> hta_units(const std::vector<input_text>& texts, std::int64_t tangents_per_token);
 
-/// A class of each token: special tokens by name, "punctuation", "word", "word piece" (not the first of its word).
-std::vector<std::string> token_classes(const input_text& text, const text_source& source);
-
-/// The first special token after the first one, which ends the first text; -1: none.
-std::int64_t first_separator(const input_text& text);
-
 /// The numbers of an attribution in single precision, as they go to the file, as a line of text, and back.
 std::string encode_attribution(const attribution& of);
 attribution decode_attribution(const std::string& text, std::int64_t tokens, const std::vector<std::int64_t>& layers);

@@ -29,6 +29,10 @@ void check(const text_input_options& options) {
   if (options.text_column.empty() && !options.pair_column.empty()) {
     throw usage_error("--pair-column needs --text-column");
   }
+  if (options.text_column.empty() && !options.tag_column.empty()) throw usage_error("--tag-column needs --text-column");
+  if (!options.pair_tag_column.empty() && (options.pair_column.empty() || options.tag_column.empty())) {
+    throw usage_error("--pair-tag-column needs --pair-column and --tag-column");
+  }
   if (options.text_column.empty() && is_table(options.file)) {
     throw usage_error(fmt::format("{} is a table: name the column of the texts with --text-column", options.file));
   }
@@ -66,6 +70,7 @@ token_batch::sequence input_text::sequence(const transformer_config& config) con
 struct text_source::reader {
   std::variant<std::monostate, csv_reader, line_reader> file;
   std::size_t text_column = 0, pair_column = 0;
+  std::optional<std::size_t> tag_column, pair_tag_column;
   std::vector<std::string> fields;
   std::optional<text_encoder> encoder;  ///< none with --ids
 
@@ -81,6 +86,8 @@ struct text_source::reader {
       line = table.line();
       out.text = fields[text_column];
       if (!options.pair_column.empty()) out.pair = fields[pair_column];
+      if (tag_column) out.tags = fields[*tag_column];
+      if (pair_tag_column) out.pair_tags = fields[*pair_tag_column];
     }
     out.origin = fmt::format("{}, line {}", options.file, line);
     return true;
@@ -107,6 +114,8 @@ text_source::text_source(const text_input_options& options) : options_(options),
   const csv_reader& table = reader_->file.emplace<csv_reader>(options.file);
   reader_->text_column = table.column(options.text_column);
   if (!options.pair_column.empty()) reader_->pair_column = table.column(options.pair_column);
+  if (!options.tag_column.empty()) reader_->tag_column = table.column(options.tag_column);
+  if (!options.pair_tag_column.empty()) reader_->pair_tag_column = table.column(options.pair_tag_column);
 }
 
 text_source::~text_source() = default;

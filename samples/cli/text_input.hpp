@@ -33,7 +33,8 @@ struct text_input_options {
   std::optional<std::string> text, pair;
   std::vector<std::int32_t> ids;
   std::string file, text_column, pair_column;
-  std::int64_t max_length = 0;  ///< in tokens; 0: what the model takes
+  std::string tag_column, pair_tag_column;  ///< declared by commands that read tags
+  std::int64_t max_length = 0;              ///< in tokens; 0: what the model takes
   std::string too_long = "truncate";
   bool warns = true;  ///< of texts that were cut or skipped
 };
@@ -42,10 +43,11 @@ struct text_input_options {
 void add_text_input(CLI::App& command, text_input_options& options);
 
 struct input_text {
-  encoded_text tokens;     ///< with --ids only ids, and segments 0
-  std::string text, pair;  ///< empty with --ids
-  std::int64_t index = 0;  ///< of the text in its file, from 0; empty texts count
-  std::string origin;      ///< for messages: "--text", "reviews.csv, line 7"
+  encoded_text tokens;                         ///< with --ids only ids, and segments 0
+  std::string text, pair;                      ///< empty with --ids
+  std::optional<std::string> tags, pair_tags;  ///< of the words of the texts, if there are columns of tags
+  std::int64_t index = 0;                      ///< of the text in its file, from 0; empty texts count
+  std::string origin;                          ///< for messages: "--text", "reviews.csv, line 7"
 
   /// What token_batch takes: segments only if the model has them.
   token_batch::sequence sequence(const transformer_config& config) const;

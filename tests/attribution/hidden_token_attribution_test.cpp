@@ -214,6 +214,36 @@ TEST_P(hidden_token_attribution_test, all_directions_are_exact_and_one_has_no_er
   EXPECT_TRUE(hidden_token_attribution(ctx_, model, batch, {.samples = 1})[0].standard_error.empty());
 }
 
+/// |a - b| / |b|, as vectors.
+double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double difference = 0, size = 0;
+  for (std::size_t n = 0; n < b.size(); ++n) {
+    difference += (a[n] - b[n]) * (a[n] - b[n]);
+    size += b[n] * b[n];
+  }
+  return std::sqrt(difference / size);
+}
+
+TEST_P(hidden_token_attribution_test, rounded_products_lose_what_bfloat16_loses) {
+  for (const auto& [name, config] : attribution_kinds()) {
+    SCOPED_TRACE(name);
+    const transformer<float> model = random_model<float>(ctx_, config);
+    const token_batch batch(ctx_, config, attribution_sequences());
+    for (const auto merging : {jacobian_merging::never, jacobian_merging::always}) {
+      SCOPED_TRACE(static_cast<int>(merging));
+      const auto whole = hidden_token_attribution(ctx_, model, batch, {.merging = merging});
+      const auto rounded = hidden_token_attribution(ctx_, model, batch, {.merging = merging, .rounded_products = true});
+      // Two factors of each product are off by up to 2^-9; a tangent passes up to five products per layer.
+      const double bound = 10 * std::exp2(-9) * static_cast<double>(config.layers);
+      for (std::size_t b = 0; b < whole.size(); ++b) {
+        const double distance = relative_distance(rounded[b].norm, whole[b].norm);
+        EXPECT_LT(distance, bound) << "sequence " << b;
+        EXPECT_GT(distance, std::exp2(-16)) << "sequence " << b << ": nothing was rounded";
+      }
+    }
+  }
+}
+
 TEST_P(hidden_token_attribution_test, words_gather_the_squares_of_their_tokens) {
   attribution of;
   of.tokens = 4;
@@ -240,6 +270,7 @@ TEST_P(hidden_token_attribution_test, refuses_options_that_cannot_be) {
   EXPECT_EQ(message({.layers = {2, 2}}), "hidden_token_attribution: layers must be ascending, from 1 to 3; got 2");
   EXPECT_EQ(message({.layers = {4}}), "hidden_token_attribution: layers must be ascending, from 1 to 3; got 4");
   EXPECT_EQ(message({.from = 3}), "hidden_token_attribution: from is 3; it must be -1 or a hidden state from 0 to 2");
+  EXPECT_EQ(message({.rounded_products = true}), "hidden_token_attribution: rounded_products are for models of float");
   EXPECT_EQ(message({.norm = attribution_norm::spectral, .samples = 2}),
             "hidden_token_attribution: the spectral norm cannot be estimated from samples");
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nullscope/csv.hpp>
 #include <nullscope/safetensors.hpp>
 
@@ -88,6 +89,54 @@ TEST_F(hta_command, a_file_gives_one_group_per_text_and_a_report) {
   for (const char* name : {"[CLS]", "[SEP]", "punctuation", "word"}) {
     EXPECT_NE(classes.find(name), std::string::npos) << name;
   }
+}
+
+TEST_F(hta_command, a_column_of_tags_gives_own_contribution_by_tag) {
+  std::ofstream(path("tagged.csv")) << "text,tags,second,second_tags\n"
+                                       "The attention  of one head .,DT NN IN CD NN PUNCT,One head .,CD NN PUNCT\n"
+                                       "One hidden token,CD JJ NN,A token,DT NN\n";
+  const std::string arguments = fmt::format("--file {} --text-column text --tag-column tags --samples 4 --report {}",
+                                            path("tagged.csv"), path("report"));
+  const fs::path report(path("report"));
+  const auto tokens_of = [&] {  // of each tag in the first layer
+    csv_reader table(report / "tags.csv");
+    std::map<std::string, int> tokens;
+    for (std::vector<std::string> fields; table.next(fields);) {
+      if (fields[table.column("layer")] == "1") {
+        tokens[fields[table.column("tag")]] = std::stoi(fields[table.column("tokens")]);
+      }
+    }
+    return tokens;
+  };
+  ASSERT_EQ(hta(arguments + " --words").exit_code, 0);
+  const std::map<std::string, int> words{{"CD", 2}, {"DT", 1},    {"IN", 1},    {"JJ", 1},
+                                         {"NN", 3}, {"PUNCT", 1}, {"[CLS]", 2}, {"[SEP]", 2}};
+  EXPECT_EQ(tokens_of(), words);
+  const command_result pairs = hta(arguments + " --pair-column second --pair-tag-column second_tags --words");
+  ASSERT_EQ(pairs.exit_code, 0) << pairs.err;
+  const std::map<std::string, int> of_pairs{{"CD", 3}, {"DT", 2},    {"IN", 1},    {"JJ", 1},
+                                            {"NN", 5}, {"PUNCT", 2}, {"[CLS]", 2}, {"[SEP]", 4}};
+  EXPECT_EQ(tokens_of(), of_pairs);
+  EXPECT_NE(content_of(report / "tags.svg").find("PUNCT (2)"), std::string::npos);
+  // Without --words, every piece of a word has the tag of its word.
+  ASSERT_EQ(hta(arguments).exit_code, 0);
+  EXPECT_GE(tokens_of().at("NN"), 3);
+
+  std::ofstream(path("wrong.csv")) << "text,tags\nOne head,CD NN\nOne head.,CD NN PUNCT\n";
+  expect_hta_complaint(fmt::format("--file {} --text-column text --tag-column tags", path("wrong.csv")), 1,
+                       "wrong.csv, line 3: 3 tags for 2 words; there must be one for each word between white space");
+  expect_hta_complaint(fmt::format("--file {} --tag-column tags", path("texts.txt")), 2,
+                       "--tag-column needs --text-column");
+}
+
+TEST_F(hta_command, bf16_rounds_the_factors_of_products) {
+  ASSERT_EQ(hta("--ids 2,5,9,3").exit_code, 0);
+  ASSERT_EQ(hta("--ids 2,5,9,3 --type bf16", "rounded.safetensors").exit_code, 0);
+  const safetensors_file whole(path("out.safetensors")), rounded(path("rounded.safetensors"));
+  const auto expected = whole.read<double>("contribution"), got = rounded.read<double>("contribution");
+  ASSERT_EQ(got.size(), expected.size());
+  EXPECT_NE(got, expected);
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 0.04 * expected[i]) << i;
 }
 
 TEST_F(hta_command, an_interrupted_run_continues_to_the_same_bits) {

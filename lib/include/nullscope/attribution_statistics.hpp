@@ -25,6 +25,7 @@ sample_summary summarise_sample(std::vector<double> values);
 /// What is known of a text beside its attribution.
 struct attributed_text {
   std::span<const std::string> classes = {};  ///< of each token; default: none
+  std::span<const std::string> tags = {};     ///< of each token, for example its part of speech; default: none
   std::int64_t separator = -1;                ///< the token that ends the first text; -1: none
 };
 
@@ -34,8 +35,8 @@ class attribution_statistics {
   static constexpr int distance_groups = 6;
   static const char* name_of_distance(int group);
 
-  /// Throws invalid_argument if the layers are not those of the texts before, or if there are not as many classes as
-  /// tokens.
+  /// Throws invalid_argument if the layers are not those of the texts before, or if there are not as many classes or
+  /// tags as tokens. Hidden tokens without contributions (NaN) are left out.
   void add(const attribution& of, const attributed_text& about = {});
 
   std::int64_t texts() const { return texts_; }
@@ -46,6 +47,7 @@ class attribution_statistics {
   /// c_jj over all tokens.
   sample_summary own(std::size_t layer) const { return summarise_sample(of_layer_[layer].own); }
   std::map<std::string, sample_summary> own_by_class(std::size_t layer) const;
+  std::map<std::string, sample_summary> own_by_tag(std::size_t layer) const;
 
   /// The share of tokens j that are not the largest contributor to e_j.
   double not_largest(std::size_t layer) const;
@@ -53,7 +55,8 @@ class attribution_statistics {
   /// The mean over all tokens of the mean contribution of the neighbours in the group, left and right.
   double by_distance(std::size_t layer, int group) const;
 
-  /// The share of the contributions of all other tokens that comes from i = j + offset.
+  /// The share of the contributions of all other tokens that comes from i = j + offset. Shares are 0 if no other token
+  /// contributes, as to the first token of a causal model.
   std::map<std::int64_t, double> by_offset(std::size_t layer) const;
 
   /// To the first token: the share of the contributions of all others, by position, and by position relative to the
@@ -64,7 +67,7 @@ class attribution_statistics {
  private:
   struct sums {
     std::vector<double> own;
-    std::map<std::string, std::vector<double>> own_by_class;
+    std::map<std::string, std::vector<double>> own_by_class, own_by_tag;
     std::int64_t not_largest = 0;
     double distance_sum[distance_groups] = {};
     std::int64_t distance_count[distance_groups] = {};

@@ -19,7 +19,8 @@ namespace {
 
 constexpr const char* name = "hidden_token_attribution";
 
-attribution_options checked(const transformer_config& config, std::int64_t batch, attribution_options options) {
+attribution_options checked(const transformer_config& config, std::int64_t batch, bool is_float,
+                            attribution_options options) {
   const auto fail = [](const std::string& what) { throw invalid_argument(fmt::format("{}: {}", name, what)); };
   if (config.layers < 1) fail("the model has no layers");
   if (options.from < -1 || options.from >= config.layers) {
@@ -49,6 +50,7 @@ attribution_options checked(const transformer_config& config, std::int64_t batch
   if (std::cmp_not_equal(options.numbers.size(), batch)) {
     fail(fmt::format("{} numbers for {} sequences", options.numbers.size(), batch));
   }
+  if (options.rounded_products && !is_float) fail("rounded_products are for models of float");
   if (options.power_iterations < 1) fail("power_iterations must be positive");
   return options;
 }
@@ -79,11 +81,11 @@ attribution_run<T>::attribution_run(context& ctx, const transformer<T>& model, c
     : ctx_(ctx),
       model_(model),
       batch_(batch),
-      options_(checked(model.config(), batch.size(), options)),
+      options_(checked(model.config(), batch.size(), std::is_same_v<T, float>, options)),
       per_token_(options.samples == 0 ? model.config().width : options.samples),
       record_(ctx, model.config(), batch.size(), batch.tokens(), keep::backward),
       bias_(relative_table(ctx, model, batch.tokens())),
-      layers_(ctx, model, batch, record_.views(batch.size(), batch.tokens()), bias_) {
+      layers_(ctx, model, batch, record_.views(batch.size(), batch.tokens()), bias_, options.rounded_products) {
   forward(ctx, model, batch, {}, {.record = &record_}).wait_and_throw();
   draw_directions();
   choose_merging();
@@ -114,17 +116,27 @@ void attribution_run<T>::choose_merging() {
   if (options_.merging == jacobian_merging::never) return;
   if (options_.merging == jacobian_merging::automatic && !merging_pays(config, static_cast<double>(slots()))) return;
   const std::int64_t rows = batch_.size() * batch_.tokens(), d = config.width;
-  const std::int64_t bytes = rows * d * d * static_cast<std::int64_t>(sizeof(T));  // of a layer
+  const bool is_rounded = options_.rounded_products;
+  const auto bytes = rows * d * d * static_cast<std::int64_t>(is_rounded ? sizeof(bfloat16) : sizeof(T));  // of a layer
   // Half of what is left is for tangents.
   const std::int64_t left = (options_.memory - record_.bytes()) / 2, first = std::max<std::int64_t>(options_.from, 0);
   std::int64_t count = options_.layers.back() - first;
   if (options_.merging == jacobian_merging::automatic) count = std::clamp<std::int64_t>(left / bytes, 0, count);
   if (count == 0) return;
-  jacobians_ = tensor<T>(ctx_, {count, rows, d, d});
-  std::vector<view<T, 3>> views(static_cast<std::size_t>(config.layers));
+  if (is_rounded) {
+    rounded_jacobians_ = tensor<bfloat16>(ctx_, {count, rows, d, d});
+  } else {
+    jacobians_ = tensor<T>(ctx_, {count, rows, d, d});
+  }
+  std::vector<layer_jacobians<T>> views(static_cast<std::size_t>(config.layers));
   for (std::int64_t i = 0; i < count; ++i) {  // the last layers: all tangents are dense there
-    views[static_cast<std::size_t>(options_.layers.back() - 1 - i)] =
-        contiguous(jacobians_.data() + i * rows * d * d, rows, d, d);
+    layer_jacobians<T>& of_layer = views[static_cast<std::size_t>(options_.layers.back() - 1 - i)];
+    const auto part = [&](auto& all) { return contiguous(all.data() + i * rows * d * d, rows, d, d); };
+    if (is_rounded) {
+      of_layer.rounded = part(rounded_jacobians_);
+    } else {
+      of_layer.values = part(jacobians_);
+    }
   }
   layers_.merge(views);
   ctx_.queue().wait_and_throw();
@@ -164,7 +176,8 @@ std::int64_t attribution_run<T>::bytes_of(std::int64_t slots) {
   const bool is_spectral = options_.norm == attribution_norm::spectral;
   const std::int64_t values = batch_.size() * batch_.tokens() * (is_spectral ? 4 * model_.config().width : slots);
   const std::int64_t numbers = directions_.size() + jacobians_.size() + bias_.size() + values;
-  return required_workspace(ctx_, pipeline) + record_.bytes() + numbers * static_cast<std::int64_t>(sizeof(T));
+  return required_workspace(ctx_, pipeline) + record_.bytes() + numbers * static_cast<std::int64_t>(sizeof(T)) +
+         rounded_jacobians_.size() * static_cast<std::int64_t>(sizeof(bfloat16));
 }
 
 template <class T>

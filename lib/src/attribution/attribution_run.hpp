@@ -69,7 +69,8 @@ class attribution_run {
   tensor<T> bias_;  // (heads, 2 S - 1): relative positions, if the model has them
   tangent_layers<T> layers_;
   tensor<T> directions_;  // (batch, tokens, k, d), or (1, 1, d, d): the same for all
-  tensor<T> jacobians_;   // (merged layers, batch * tokens, d, d)
+  tensor<T> jacobians_;   // (merged layers, batch * tokens, d, d); one of both, or none
+  tensor<bfloat16> rounded_jacobians_;
 };
 
 }  // namespace nullscope::detail

@@ -17,8 +17,19 @@ int group_of(std::int64_t distance) {
 std::map<std::int64_t, double> shares_of(std::map<std::int64_t, double> sums) {
   double total = 0;
   for (const auto& [place, sum] : sums) total += sum;
-  for (auto& [place, sum] : sums) sum /= total;
+  for (auto& [place, sum] : sums) sum = total > 0 ? sum / total : 0;
   return sums;
+}
+
+std::map<std::string, sample_summary> summaries_of(const std::map<std::string, std::vector<double>>& groups) {
+  std::map<std::string, sample_summary> result;
+  for (const auto& [name, values] : groups) result[name] = summarise_sample(values);
+  return result;
+}
+
+void check_size(const char* what, std::span<const std::string> names, std::int64_t tokens) {
+  if (names.empty() || std::cmp_equal(names.size(), tokens)) return;
+  throw invalid_argument(fmt::format("attribution_statistics: {} {} for {} tokens", names.size(), what, tokens));
 }
 
 }  // namespace
@@ -48,10 +59,8 @@ const char* attribution_statistics::name_of_distance(int group) {
 
 void attribution_statistics::add(const attribution& of, const attributed_text& about) {
   if (texts_ > 0 && of.layers != layers_) throw invalid_argument("attribution_statistics: the texts differ in layers");
-  if (!about.classes.empty() && std::cmp_not_equal(about.classes.size(), of.tokens)) {
-    throw invalid_argument(
-        fmt::format("attribution_statistics: {} classes for {} tokens", about.classes.size(), of.tokens));
-  }
+  check_size("classes", about.classes, of.tokens);
+  check_size("tags", about.tags, of.tokens);
   ++texts_;
   layers_ = of.layers;
   of_layer_.resize(layers_.size());
@@ -60,8 +69,10 @@ void attribution_statistics::add(const attribution& of, const attributed_text& a
     sums& to = of_layer_[layer];
     for (std::int64_t j = 0; j < s; ++j) {
       const double* row = of.contribution.data() + (static_cast<std::int64_t>(layer) * s + j) * s;
+      if (std::isnan(row[j])) continue;
       to.own.push_back(row[j]);
       if (!about.classes.empty()) to.own_by_class[about.classes[static_cast<std::size_t>(j)]].push_back(row[j]);
+      if (!about.tags.empty()) to.own_by_tag[about.tags[static_cast<std::size_t>(j)]].push_back(row[j]);
       to.not_largest += *std::max_element(row, row + s) > row[j];
       double sum[distance_groups] = {};
       std::int64_t count[distance_groups] = {};
@@ -84,14 +95,15 @@ void attribution_statistics::add(const attribution& of, const attributed_text& a
 }
 
 std::map<std::string, sample_summary> attribution_statistics::own_by_class(std::size_t layer) const {
-  std::map<std::string, sample_summary> result;
-  for (const auto& [name, values] : of_layer_[layer].own_by_class) result[name] = summarise_sample(values);
-  return result;
+  return summaries_of(of_layer_[layer].own_by_class);
+}
+std::map<std::string, sample_summary> attribution_statistics::own_by_tag(std::size_t layer) const {
+  return summaries_of(of_layer_[layer].own_by_tag);
 }
 
 double attribution_statistics::not_largest(std::size_t layer) const {
   const sums& of = of_layer_[layer];
-  return static_cast<double>(of.not_largest) / static_cast<double>(of.own.size());
+  return of.own.empty() ? 0 : static_cast<double>(of.not_largest) / static_cast<double>(of.own.size());
 }
 
 double attribution_statistics::by_distance(std::size_t layer, int group) const {

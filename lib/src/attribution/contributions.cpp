@@ -19,13 +19,13 @@ void normalise_rows_of_norms(attribution& of) {
   }
 }
 
-void fill_contributions(const tangent_sums& sums, std::int64_t samples, std::int64_t width, attribution& to) {
+void fill_contributions(tangent_sums sums, std::int64_t samples, std::int64_t width, attribution& to) {
   const double k = static_cast<double>(samples), d = static_cast<double>(width);
   const auto s = static_cast<std::size_t>(to.tokens);
-  to.norm.resize(sums.sum.size());
-  for (std::size_t i = 0; i < to.norm.size(); ++i) to.norm[i] = std::sqrt(sums.sum[i] * (d / k));
+  to.norm = std::move(sums.sum);
+  for (double& norm : to.norm) norm = std::sqrt(norm * (d / k));
   normalise_rows_of_norms(to);
-  if (samples < 2 || samples == width) return;
+  if (!has_standard_errors(samples, width)) return;
   // N = |J|^2 is d times the mean of k of the d squared lengths, of variance d^2 s^2 / k (1 - k / d). That of
   // n = sqrt(N) is var(N) / (4 N); c_i = n_i / sum n moves by (1 - c_i) dn_i / sum n and by -c_i dn_m / sum n, m != i.
   to.standard_error.resize(to.norm.size());
@@ -33,7 +33,7 @@ void fill_contributions(const tangent_sums& sums, std::int64_t samples, std::int
   for (std::size_t row = 0; row < to.norm.size(); row += s) {
     double total = 0, total_variance = 0;
     for (std::size_t i = 0; i < s; ++i) {
-      const double sum = sums.sum[row + i], norm = to.norm[row + i];
+      const double norm = to.norm[row + i], sum = norm * norm * (k / d);
       const double spread = std::max(0.0, (sums.squares[row + i] - sum * sum / k) / (k - 1));
       variance[i] = norm == 0 ? 0 : d * d * spread / k * (1 - k / d) / (4 * norm * norm);
       total += norm;

@@ -24,14 +24,15 @@ void to_host(operation& op, const view<T, 2>& from, std::vector<T>& to) {
 template <class T>
 class collected_norms {
  public:
-  collected_norms(const token_batch& batch, const attribution_options& options)
-      : lengths_(batch.lengths()), padded_(batch.tokens()), options_(options) {
+  collected_norms(const token_batch& batch, const attribution_options& options, std::int64_t samples,
+                  std::int64_t width)
+      : lengths_(batch.lengths()), padded_(batch.tokens()), options_(options), samples_(samples), width_(width) {
     for (const std::int64_t length : lengths_) {
       attribution one;
       one.tokens = length;
       one.layers = options.layers;
       const auto size = options.layers.size() * static_cast<std::size_t>(length * length);
-      sums_.push_back({std::vector<double>(size), std::vector<double>(size)});
+      sums_.push_back({std::vector<double>(size), std::vector<double>(has_errors() ? size : 0)});
       all_.push_back(one);
     }
   }
@@ -51,7 +52,7 @@ class collected_norms {
           const double square = options_.norm == attribution_norm::sum ? value * value : value;
           const std::size_t at = place(b, layer, j, i);
           sums_[b].sum[at] += square;
-          sums_[b].squares[at] += square * square;
+          if (has_errors()) sums_[b].squares[at] += square * square;
         }
       }
     }
@@ -69,15 +70,16 @@ class collected_norms {
     }
   }
 
-  std::vector<attribution> finished(std::int64_t samples, std::int64_t width) {
-    const bool is_spectral = options_.norm == attribution_norm::spectral;
+  std::vector<attribution> finished() {
     for (std::size_t b = 0; b < all_.size(); ++b) {
-      detail::fill_contributions(sums_[b], is_spectral ? width : samples, width, all_[b]);
+      detail::fill_contributions(std::move(sums_[b]), samples_, width_, all_[b]);
     }
     return std::move(all_);
   }
 
  private:
+  bool has_errors() const { return detail::has_standard_errors(samples_, width_); }
+
   std::size_t place(std::size_t b, std::size_t layer, std::int64_t j, std::int64_t i) const {
     const auto s = static_cast<std::size_t>(lengths_[b]);
     return (layer * s + static_cast<std::size_t>(j)) * s + static_cast<std::size_t>(i);
@@ -86,6 +88,7 @@ class collected_norms {
   const std::vector<std::int64_t>& lengths_;
   std::int64_t padded_;
   const attribution_options& options_;
+  std::int64_t samples_, width_;
   std::vector<detail::tangent_sums> sums_;
   std::vector<attribution> all_;
 };
@@ -98,7 +101,7 @@ std::vector<attribution> run(context& ctx, const transformer<T>& model, const to
   const bool is_spectral = options.norm == attribution_norm::spectral;
   const auto reduction = options.norm == attribution_norm::sum ? row_reduction::sum : row_reduction::sum_of_squares;
   const std::int64_t at_once = work.slots_at_once(is_spectral), per_token = work.per_token();
-  collected_norms<T> norms(batch, options);
+  collected_norms<T> norms(batch, options, per_token, model.config().width);
   std::vector<std::vector<T>> values(options.layers.size());
   std::vector<detail::spectral_buffers<T>> spectral(options.layers.size());
   for (std::int64_t first = 0; first < work.slots(); first += at_once) {
@@ -131,7 +134,7 @@ std::vector<attribution> run(context& ctx, const transformer<T>& model, const to
       options.progress(static_cast<double>(first + count) / static_cast<double>(work.slots()));
     }
   }
-  return norms.finished(per_token, model.config().width);
+  return norms.finished();
 }
 
 }  // namespace

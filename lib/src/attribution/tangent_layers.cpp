@@ -2,7 +2,6 @@
 
 #include <nullscope/attention_tangent.hpp>
 #include <nullscope/elementwise.hpp>
-#include <nullscope/gemm.hpp>
 #include <nullscope/layers.hpp>
 #include <nullscope/relative_bias.hpp>
 
@@ -25,7 +24,7 @@ view<T, 3> by_slot(const view<T, 4>& x) {
 
 template <class T>
 tangent_layers<T>::tangent_layers(context& ctx, const transformer<T>& model, const token_batch& batch,
-                                  const forward_views<T>& views, const view<const T, 2>& bias)
+                                  const forward_views<T>& views, const view<const T, 2>& bias, bool rounded)
     : ctx_(ctx),
       model_(model),
       config_(model.config()),
@@ -34,6 +33,7 @@ tangent_layers<T>::tangent_layers(context& ctx, const transformer<T>& model, con
       lengths_(batch.device_lengths()),
       bias_(bias.is_absent() ? view<const T, 4>{} : relative_bias_view(bias, batch.size())),
       views_(views),
+      rounded_(rounded),
       jacobians_(static_cast<std::size_t>(model.config().layers)) {}
 
 template <class T>
@@ -79,7 +79,7 @@ tangent_memory<T> tangent_layers<T>::take_memory(operation& op, std::int64_t fir
   memory.attended = take(rows, config_.value_width());
   memory.projected = take(tokens_, width);
   bool is_merged = true;
-  for (const view<T, 3>& jacobians : jacobians_) is_merged &= !jacobians.is_absent();
+  for (const layer_jacobians<T>& jacobians : jacobians_) is_merged &= !jacobians.is_absent();
   if (!is_merged) memory.activated = take(rows, config_.feed_forward);
   for (std::int64_t b = 0; first > 0 && b < batch_; ++b)
     fill_zeros(op, slice(select(memory.projected, 0, b), 0, 0, first));
@@ -142,9 +142,9 @@ void tangent_layers<T>::pass(std::int64_t layer, tangent_memory<T>& memory) cons
   const view<T, 3> from = contiguous(seen.data, batch_, rows * slots, config_.width);
   const view<const T, 2> weights = weights_of(layer).query_key_value;
   if (memory.first == 0) {
-    gemm(ctx_, {by_slot(seen), transposed(weights)}, by_slot(memory.projected));
+    weight_product<T>(ctx_, rounded_, by_slot(seen), weights, by_slot(memory.projected));
   } else {
-    gemm(ctx_, {from, transposed(weights)}, projected);
+    weight_product<T>(ctx_, rounded_, from, weights, projected);
   }
   const auto part = [&](std::int64_t token, std::int64_t column, std::int64_t size) {
     return heads_of_tangents(memory.projected, token, column, config_.heads, size);
@@ -156,7 +156,7 @@ void tangent_layers<T>::pass(std::int64_t layer, tangent_memory<T>& memory) cons
                      part(memory.first, 0, config_.key_size), part(0, q_width, config_.key_size),
                      part(0, 2 * q_width, config_.value_size), bias_of(memory.first, rows, tokens_)},
                     heads_of_tangents(memory.attended, 0, 0, config_.heads, config_.value_size), options);
-  gemm(ctx_, {by_slot(memory.attended), transposed(output_weights(op, layer))}, by_slot(memory.x), {.beta = 1});
+  weight_product<T>(ctx_, rounded_, by_slot(memory.attended), output_weights(op, layer), by_slot(memory.x), 1);
   after_attention(layer, memory);
   op.submit();
 }
@@ -176,10 +176,10 @@ void tangent_layers<T>::enter(std::int64_t layer, const entering_tangents<T>& en
   }
   const std::int64_t width = memory.projected.extent[3];
   const view<T, 3> projected = op.take_array<T>(batch_, slots, width);
-  gemm(ctx_, {contiguous(seen.data, 1, batch_ * slots, d), transposed(weights_of(layer).query_key_value)},
-       contiguous(projected.data, 1, batch_ * slots, width));
+  weight_product<T>(ctx_, rounded_, contiguous(seen.data, 1, batch_ * slots, d), weights_of(layer).query_key_value,
+                    contiguous(projected.data, 1, batch_ * slots, width));
   attend_to_entering(op, layer, entering, projected, memory);
-  gemm(ctx_, {by_slot(memory.attended), transposed(output_weights(op, layer))}, by_slot(memory.x));
+  weight_product<T>(ctx_, rounded_, by_slot(memory.attended), output_weights(op, layer), by_slot(memory.x));
   for (const slots_of_token& of : entering.tokens) {  // the residual
     const view<T, 3> at = slice(select(memory.x, 1, of.token - memory.first), 1, of.first, of.count);
     axpby(ctx_, {at, slice(entering.tangents, 1, of.first, of.count)}, at);
@@ -191,15 +191,15 @@ void tangent_layers<T>::enter(std::int64_t layer, const entering_tangents<T>& en
 /// From memory.x, the tangents of attention_sum, to those of the output of the layer, in memory.x again.
 template <class T>
 void tangent_layers<T>::after_attention(std::int64_t layer, tangent_memory<T>& memory) const {
-  const view<T, 3>& jacobians = jacobians_[static_cast<std::size_t>(layer)];
+  const layer_jacobians<T>& jacobians = jacobians_[static_cast<std::size_t>(layer)];
   if (!jacobians.is_absent()) {
     const std::int64_t rows = memory.x.extent[1];
     if (memory.first == 0) {
-      gemm(ctx_, {by_token(memory.x), jacobians}, by_token(memory.spare));
+      jacobian_product<T>(ctx_, by_token(memory.x), jacobians, by_token(memory.spare));
     } else {
       for (std::int64_t b = 0; b < batch_; ++b) {
-        gemm(ctx_, {select(memory.x, 0, b), slice(jacobians, 0, b * tokens_ + memory.first, rows)},
-             select(memory.spare, 0, b));
+        jacobian_product<T>(ctx_, select(memory.x, 0, b), jacobians.tokens(b * tokens_ + memory.first, rows),
+                            select(memory.spare, 0, b));
       }
     }
     std::swap(memory.x, memory.spare);
@@ -222,7 +222,7 @@ void tangent_layers<T>::feed_forward(std::int64_t layer, const view<T, 4>& middl
   operation op(ctx_, "feed_forward_tangent");
   const layer_weights<const T> weights = weights_of(layer);
   const std::int64_t rows = memory.x.extent[1], slots = memory.x.extent[2], columns = config_.feed_forward;
-  gemm(ctx_, {by_slot(middle), transposed(weights.up)}, by_slot(memory.activated));
+  weight_product<T>(ctx_, rounded_, by_slot(middle), weights.up, by_slot(memory.activated));
   const view<T, 2> slope = derivatives(op, layer);
   for (std::int64_t b = 0; b < batch_; ++b) {
     const view<T, 3> of_sequence = select(memory.activated, 0, b);
@@ -230,7 +230,7 @@ void tangent_layers<T>::feed_forward(std::int64_t layer, const view<T, 4>& middl
         slope.data + (b * tokens_ + memory.first) * columns, {rows, slots, columns}, {columns, 0, 1}};
     multiply(ctx_, {of_sequence, factor}, of_sequence);
   }
-  gemm(ctx_, {by_slot(memory.activated), transposed(weights.down)}, by_slot(memory.x), {.beta = 1});
+  weight_product<T>(ctx_, rounded_, by_slot(memory.activated), weights.down, by_slot(memory.x), 1);
   op.submit();
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/src/attribution/row_products.hpp"
+#include "lib/src/attribution/tangent_products.hpp"
 #include "lib/src/model/parameters.hpp"
 
 namespace nullscope::detail {
@@ -52,13 +53,14 @@ template <class T>
 class tangent_layers {
  public:
   /// `views` are of a record that keeps what `backward` needs, filled by `forward` of this batch. `bias`
-  /// (heads, 2 S - 1) is the table of relative positions of a model that has them; see take_relative_bias.
+  /// (heads, 2 S - 1) is the table of relative positions of a model that has them; see take_relative_bias. `rounded`:
+  /// products with weights take factors in bfloat16.
   tangent_layers(context& ctx, const transformer<T>& model, const token_batch& batch, const forward_views<T>& views,
-                 const view<const T, 2>& bias);
+                 const view<const T, 2>& bias, bool rounded = false);
 
-  /// Makes what follows attention in these layers one matrix per token: jacobians[l] (batch * tokens, d, d) holds the
-  /// transposes; absent where a layer stays as it is. The memory must outlive the object.
-  void merge(const std::vector<view<T, 3>>& jacobians);
+  /// Makes what follows attention in these layers one matrix per token, and fills `jacobians` of each layer with them.
+  /// The memory must outlive the object.
+  void merge(const std::vector<layer_jacobians<T>>& jacobians);
 
   tangent_memory<T> take_memory(operation& op, std::int64_t first, std::int64_t slots) const;
 
@@ -92,7 +94,7 @@ class tangent_layers {
   void after_attention(std::int64_t layer, tangent_memory<T>& memory) const;
   void feed_forward(std::int64_t layer, const view<T, 4>& middle, const tangent_memory<T>& memory) const;
   view<T, 2> derivatives(operation& op, std::int64_t layer) const;
-  void form_jacobians(std::int64_t layer, const view<T, 3>& to) const;
+  void form_jacobians(std::int64_t layer, const layer_jacobians<T>& to) const;
 
   context& ctx_;
   const transformer<T>& model_;
@@ -101,7 +103,8 @@ class tangent_layers {
   view<const std::int64_t, 1> lengths_;
   view<const T, 4> bias_;  // (batch, heads, tokens, tokens); absent if there is none
   forward_views<T> views_;
-  std::vector<view<T, 3>> jacobians_;  // of each layer, absent: not merged
+  bool rounded_;
+  std::vector<layer_jacobians<T>> jacobians_;  // of each layer
 };
 
 }  // namespace nullscope::detail
