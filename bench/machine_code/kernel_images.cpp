@@ -1,0 +1,64 @@
+#include "bench/machine_code/kernel_images.hpp"
+
+#include <fmt/format.h>
+
+#include <nullscope/errors.hpp>
+#include <nullscope/launch.hpp>
+
+#include "lib/src/core/kernel_source.hpp"
+
+namespace nullscope {
+
+std::vector<kernel_header> library_kernel_headers();  // written by the build, from kernels/
+
+namespace bench {
+namespace {
+
+namespace compiler = sycl::ext::oneapi::experimental;
+
+const detail::known_headers& library_headers() {
+  static const detail::known_headers headers = [] {
+    detail::known_headers result;
+    for (auto& [name, text] : library_kernel_headers()) result.of_library[name] = text;
+    return result;
+  }();
+  return headers;
+}
+
+detail::kernel_target gpu_target(const sycl::device& device, std::int64_t least_sub_group) {
+  detail::kernel_target target(device);
+  std::erase_if(target.options, [](const std::string& option) { return option.starts_with("-DNULLSCOPE_"); });
+  target.least_sub_group = least_sub_group;
+  return target;
+}
+
+}  // namespace
+
+kernel_module compile_module(const sycl::device& device, std::span<const detail::kernel_description* const> kernels,
+                             std::int64_t least_sub_group) {
+  const detail::kernel_target target = gpu_target(device, least_sub_group);
+  std::vector<detail::kernel_source> sources;
+  std::vector<const detail::kernel_source*> pointers;
+  kernel_module result;
+  for (const detail::kernel_description* kernel : kernels) {
+    sources.push_back(detail::source_of(*kernel, library_headers(), target));
+    result.entries.push_back(sources.back().entry);
+  }
+  for (const detail::kernel_source& source : sources) pointers.push_back(&source);
+  std::string log;
+  try {
+    compiler::include_files includes;
+    for (const auto& [path, text] : detail::headers_of(pointers)) includes.add(path, text);
+    auto source = compiler::create_kernel_bundle_from_source(sycl::context(device), compiler::source_language::sycl,
+                                                             detail::text_of(pointers), compiler::properties{includes});
+    const auto built = compiler::build(
+        source, {device}, compiler::properties{compiler::save_log{&log}, compiler::build_options{target.options}});
+    result.spirv = (*built.begin()).ext_oneapi_get_backend_content();
+    return result;
+  } catch (const sycl::exception& failure) {
+    throw compilation_error(fmt::format("{}: {}\n{}", kernels[0]->type_name, failure.what(), log));
+  }
+}
+
+}  // namespace bench
+}  // namespace nullscope

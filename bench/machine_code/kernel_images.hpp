@@ -1,0 +1,26 @@
+/// SPIR-V of kernels, as the library's run-time compilation makes it for a GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nullscope/kernel.hpp>
+#include <span>
+#include <string>
+#include <sycl/sycl.hpp>
+#include <vector>
+
+namespace nullscope::bench {
+
+/// A module, and the names of the entry points of its kernels, in their order.
+struct kernel_module {
+  std::vector<std::byte> spirv;
+  std::vector<std::string> entries;
+};
+
+/// Compiles the kernels into one module. `device` lends its compiler; what is special about it (instructions of a CPU)
+/// is left out. Kernels of one work-item ask for sub-groups of `least_sub_group`, 0: for none. Throws
+/// compilation_error.
+kernel_module compile_module(const sycl::device& device, std::span<const detail::kernel_description* const> kernels,
+                             std::int64_t least_sub_group);
+
+}  // namespace nullscope::bench
