@@ -124,6 +124,7 @@ function_table attention_functions(bool fp64);
 function_table model_functions(bool fp64);
 function_table attribution_functions(bool fp64);
 function_table structure_functions(bool fp64);
+function_table probes_functions(bool fp64);
 
 inline function_table joined(function_table a, const function_table& b) {
   a.insert(a.end(), b.begin(), b.end());

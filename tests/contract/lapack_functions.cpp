@@ -1,3 +1,4 @@
+#include <nullscope/least_squares.hpp>
 #include <nullscope/qr.hpp>
 #include <nullscope/svd.hpp>
 
@@ -6,7 +7,7 @@
 namespace nullscope::test {
 namespace {
 
-constexpr std::int64_t batch = 3, m = 8, n = 5;
+constexpr std::int64_t batch = 3, m = 8, n = 5, k = 11;
 
 /// Values, vectors if asked for, and what is known of each matrix.
 template <class T>
@@ -31,6 +32,11 @@ function_row svd_row(const std::string& name, svd_vectors vectors) {
 template <class T>
 function_table functions(const std::string& type) {
   return {
+      {"least_squares_" + type,
+       {in("a", {batch, m, n}), in("b", {batch, m, k}), out("x", {batch, n, k})},
+       [](context& ctx, const arguments& x) {
+         least_squares(ctx, least_squares_operands<T>{x["a"], x["b"]}, x["x"].as<T, 3>());
+       }},
       {"qr_" + type,
        {in("a", {batch, m, n}), out("q", {batch, m, n}), out("r", {batch, n, n})},
        [](context& ctx, const arguments& x) {

@@ -4,9 +4,10 @@
 ///
 ///   least_squares(ctx, {a, b}, x);
 ///
-/// Any m: with dependent columns, or fewer rows than columns, x is close to the smallest of all minimisers. For that, a
-/// multiple of the unit matrix is appended to a, some units of rounding of its mean singular value: less than what
-/// rounding does to x anyway. Rows of zeros change nothing, so problems of different length share a batch.
+/// Any m: with dependent columns, or fewer rows than columns, x is close to the smallest of all minimisers. For that,
+/// t I is appended to a, where t^2 is eps times the mean squared singular value of a. This changes x by a share of
+/// about eps kappa^2, with kappa the condition of a: no more than rounding does where the residual is not small. Rows
+/// of zeros change nothing, so problems of different length share a batch.
 ///
 /// Cost: 4 (m + n) n^2 + 2 m n k + n^2 k flops per problem; workspace: about twice a. NaN or infinity in a problem
 /// gives NaN in its x, and in no other. x must not overlap a or b. Throws invalid_argument (shapes, strides, null

@@ -47,9 +47,10 @@ struct probe_training {
 };
 
 struct probe_progress {
-  std::int64_t group = 0, groups = 1;  ///< probes that train side by side, as far as the memory allows
-  std::int64_t epoch = 0;              ///< of this group, complete
-  std::int64_t training = 0, probes = 0;
+  std::int64_t group = 0, groups = 1;     ///< probes that train side by side, as far as the memory allows
+  std::int64_t epoch = 0;                 ///< of this group, from 1
+  std::int64_t step = 0, steps = 0;       ///< of this epoch
+  std::int64_t training = 0, probes = 0;  ///< probes of the group that still train, and all
 };
 
 struct identifiability_options {
@@ -70,7 +71,7 @@ struct identifiability_options {
   std::vector<std::int64_t> chosen_folds = {};  ///< only these, from 0; default: all
   std::uint64_t seed = 1;
   std::int64_t memory = std::int64_t{2} << 30;               ///< bytes on the device for probes and their batches
-  std::function<void(const probe_progress&)> progress = {};  ///< called after every epoch
+  std::function<void(const probe_progress&)> progress = {};  ///< called a few times per epoch
 };
 
 /// How many tokens of a fold were identified by a probe.

@@ -18,16 +18,15 @@ namespace {
 constexpr const char* function = "least_squares";
 constexpr std::int64_t items = 64;  // of a work-group whose work-items have one lane
 
-/// The rows below a: `units` units of rounding of the root mean square of its singular values.
+/// The rows below a: their square is one unit of rounding of the mean squared singular value of a.
 template <class T>
 void append_ridge(operation& op, const view<const T, 3>& a, const view<T, 3>& rows) {
-  constexpr T units = 8;
   const std::int64_t batch = a.extent[0], n = a.extent[2];
   const view<T, 2> of_rows = op.take_array<T>(batch, a.extent[1]);
   const view<T, 1> norm = op.take_array<T>(batch);
   row_reduce(op.ctx(), a, of_rows, row_reduction::norm);
   row_reduce(op.ctx(), view<const T, 3>(view<const T, 2>(of_rows)), view<T, 2>(norm), row_reduction::norm);
-  const T share = units * std::numeric_limits<T>::epsilon() / std::sqrt(static_cast<T>(n));
+  const T share = std::sqrt(std::numeric_limits<T>::epsilon() / static_cast<T>(n));
   op.launch(detail::groups_of(detail::ceil_div(rows.size(), items), items), 0,
             kernels::ridge_rows<T>{norm, rows, share});
 }

@@ -50,13 +50,13 @@ struct fitted_probes {
 template <class T>
 std::int64_t fit_bytes(const probe_problem<T>& problem);
 
-/// Called after every epoch with its number and how many probes still train.
-using epoch_report = std::function<void(std::int64_t epoch, std::int64_t training)>;
+/// Called after some steps, with epoch, step, steps and training filled in.
+using training_report = std::function<void(const probe_progress&)>;
 
 /// Adam with early stopping. Throws computation_error with the layers of probes whose validation loss is not finite.
 template <class T>
 fitted_probes<T> train_probes(const probe_problem<T>& problem, std::span<const probe> probes,
-                              const epoch_report& report);
+                              const training_report& report);
 
 /// The matrices that minimise the squared error of the training tokens. Throws computation_error likewise.
 template <class T>

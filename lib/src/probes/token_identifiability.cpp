@@ -191,7 +191,8 @@ class identification_run {
       }
     }
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      progress_ = {static_cast<std::int64_t>(i), std::ssize(groups), 0, std::ssize(groups[i]), std::ssize(groups[i])};
+      progress_ = {
+          .group = static_cast<std::int64_t>(i), .groups = std::ssize(groups), .probes = std::ssize(groups[i])};
       test(choose_rates<T>(problem_.ctx, groups[i], fit(groups[i])));
     }
     const auto key = [](const identification& one) {
@@ -207,10 +208,12 @@ class identification_run {
       return {{}, std::vector<double>(probes.size()), std::vector<std::int64_t>(probes.size())};
     }
     if (problem_.options.fit == probe_fit::least_squares) return detail::solve_probes(problem_, probes);
-    return detail::train_probes<T>(problem_, probes, [&](std::int64_t epoch, std::int64_t training) {
-      progress_.epoch = epoch;
-      progress_.training = training;
-      if (problem_.options.progress) problem_.options.progress(progress_);
+    return detail::train_probes<T>(problem_, probes, [&](probe_progress now) {
+      if (!problem_.options.progress) return;
+      now.group = progress_.group;
+      now.groups = progress_.groups;
+      now.probes = progress_.probes;
+      problem_.options.progress(now);
     });
   }
 

@@ -44,11 +44,10 @@ class trainer {
     initialise();
   }
 
-  fitted_probes<T> train(const epoch_report& report) {
+  fitted_probes<T> train(const training_report& report) {
     for (std::int64_t epoch = 1; !slots_.empty() && epoch <= problem_.options.training.most_epochs; ++epoch) {
-      train_epoch(epoch);
+      train_epoch(epoch, report);
       keep_best(epoch, validate());
-      report(epoch, std::ssize(slots_));
     }
     return {std::move(best_), lowest_, last_epoch_};
   }
@@ -97,18 +96,20 @@ class trainer {
     return lists;
   }
 
-  void train_epoch(std::int64_t epoch) {
+  void train_epoch(std::int64_t epoch, const training_report& report) {
     constexpr std::int64_t steps_together = 8;
     const std::vector<token_list> tokens = shuffled(epoch);
     const device_lists lists(ctx_, tokens, choices(), problem_.options.offset);
     const std::int64_t batches = ceil_div(lists.longest(), rows_);
     for (std::int64_t first = 0; first < batches; first += steps_together) {
+      const std::int64_t end = std::min(first + steps_together, batches);
       operation op(ctx_, function);
-      for (std::int64_t b = first; b < std::min(first + steps_together, batches); ++b) {
+      for (std::int64_t b = first; b < end; ++b) {
         compute_gradients(op, lists.from(b * rows_));
         update(tokens, b * rows_);
       }
       op.submit_and_wait();
+      report({.epoch = epoch, .step = end, .steps = batches, .training = training()});
     }
   }
 
@@ -249,13 +250,14 @@ std::int64_t fit_bytes(const probe_problem<T>& problem) {
 
 template <class T>
 fitted_probes<T> train_probes(const probe_problem<T>& problem, std::span<const probe> probes,
-                              const epoch_report& report) {
+                              const training_report& report) {
   return trainer<T>(problem, probes).train(report);
 }
 
 template std::int64_t fit_bytes(const probe_problem<float>&);
 template std::int64_t fit_bytes(const probe_problem<double>&);
-template fitted_probes<float> train_probes(const probe_problem<float>&, std::span<const probe>, const epoch_report&);
-template fitted_probes<double> train_probes(const probe_problem<double>&, std::span<const probe>, const epoch_report&);
+template fitted_probes<float> train_probes(const probe_problem<float>&, std::span<const probe>, const training_report&);
+template fitted_probes<double> train_probes(const probe_problem<double>&, std::span<const probe>,
+                                            const training_report&);
 
 }  // namespace nullscope::detail

@@ -1,0 +1,335 @@
+#include "identify_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <nullscope/atomic_file.hpp>
+#include <nullscope/device.hpp>
+#include <nullscope/errors.hpp>
+#include <nullscope/version.hpp>
+#include <optional>
+
+#include "commands.hpp"
+#include "files.hpp"
+#include "identify_output.hpp"
+#include "interruption.hpp"
+#include "progress.hpp"
+#include "sweep_journal.hpp"
+#include "waiting_note.hpp"
+
+namespace nullscope::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Probes that are fitted in one call: some folds of one experiment, map and distance.
+struct identify_unit {
+  std::string experiment, map, distance;
+  identifiability_options options;
+
+  /// About how long it takes, relative to others.
+  double cost() const {
+    const double probes = static_cast<double>(options.chosen_folds.size());
+    return probes * (map == "mlp" ? 50 : map == "linear" ? 10 : map == "least-squares" ? 5 : 1);
+  }
+};
+
+std::vector<input_text> read_texts(text_source& source, std::int64_t limit) {
+  std::vector<input_text> texts;
+  input_text text;
+  while ((limit == 0 || std::cmp_less(texts.size(), limit)) && source.next(text)) texts.push_back(std::move(text));
+  if (texts.empty()) throw file_error(fmt::format("{}: there are no texts to identify", source.file()));
+  return texts;
+}
+
+identifiability_options options_of(const identify_command& command, const std::string& map,
+                                   const std::string& distance) {
+  identifiability_options options;
+  options.map = map == "identity" ? probe_map::identity : map == "mlp" ? probe_map::mlp : probe_map::linear;
+  options.distance = distance == "l2" ? probe_distance::l2 : probe_distance::cosine;
+  if (map == "least-squares") {
+    options.fit = probe_fit::least_squares;
+    options.loss = probe_distance::l2;
+  }
+  options.training = command.training;
+  options.training.learning_rate = command.rates[0];
+  if (command.rates.size() > 1) options.training.rate_search = command.rates;
+  options.layers = command.layers;
+  options.folds = command.folds;
+  options.seed = command.seed;
+  options.memory = command.memory;
+  return options;
+}
+
+/// How many folds of all layers train side by side within the memory; what is kept of an interrupted run is whole
+/// units.
+std::int64_t folds_together(const identify_command& command, const transformer_config& config,
+                            const identifiability_options& options) {
+  if (options.map == probe_map::identity || options.fit == probe_fit::least_squares) return command.folds;
+  const std::int64_t d = config.width, hidden = options.map == probe_map::mlp ? options.training.hidden_units : 0;
+  const std::int64_t parameters = hidden > 0 ? 2 * d * hidden : d * d;
+  const std::int64_t bytes = 4 * (5 * parameters + 2 * options.training.batch * (d + hidden));
+  const std::int64_t layers = command.layers.empty() ? config.layers : std::ssize(command.layers),
+                     rates = std::max<std::int64_t>(1, std::ssize(options.training.rate_search));
+  return std::clamp<std::int64_t>(command.memory / (bytes * layers * rates), 1, command.folds);
+}
+
+/// The variants of an experiment, one for each call of the library.
+std::vector<identifiability_options> variants_of(const std::string& experiment, identifiability_options options,
+                                                 std::int64_t layers) {
+  std::vector<identifiability_options> variants;
+  if (experiment == "neighbours") {
+    for (const std::int64_t offset : {-3, -2, -1, 1, 2, 3}) {
+      options.offset = offset;
+      variants.push_back(options);
+    }
+    return variants;
+  }
+  options.across_layers = experiment == "transfer";
+  options.steps = experiment == "steps";
+  options.on_training = experiment == "generalisation";
+  variants.push_back(options);
+  if (experiment != "generalisation" || options.map == probe_map::identity) return variants;
+  options.on_training = false;
+  options.layers = {std::max<std::int64_t>(1, layers - 1)};  // the paper's layer 11 of 12
+  for (const double share : {0.5, 0.8, 0.9}) {
+    options.training_share = share;
+    variants.push_back(options);
+  }
+  return variants;
+}
+
+std::vector<identify_unit> units_of(const identify_command& command, const transformer_config& config) {
+  std::vector<identify_unit> units;
+  for (const std::string& experiment : command.experiments) {
+    for (const std::string& map : command.maps) {
+      for (const std::string& distance : command.distances) {
+        const identifiability_options all = options_of(command, map, distance);
+        const std::int64_t together = folds_together(command, config, all);
+        for (identifiability_options options : variants_of(experiment, all, config.layers)) {
+          for (std::int64_t first = 0; first < command.folds; first += together) {
+            options.chosen_folds.clear();
+            for (std::int64_t fold = first; fold < std::min(first + together, command.folds); ++fold) {
+              options.chosen_folds.push_back(fold);
+            }
+            units.push_back({experiment, map, distance, options});
+          }
+        }
+      }
+    }
+  }
+  return units;
+}
+
+/// Everything that determines the results.
+nlohmann::ordered_json identity_of(const identify_command& command, const std::vector<input_text>& texts,
+                                   const context& ctx) {
+  std::size_t hash = 0, tokens = 0;
+  for (const input_text& text : texts) {
+    tokens += text.tokens.ids.size();
+    for (const std::int32_t id : text.tokens.ids) hash = hash * 1099511628211u + static_cast<std::size_t>(id) + 1;
+    for (const std::int32_t id : text.tokens.segments) hash = hash * 1099511628211u + static_cast<std::size_t>(id) + 1;
+  }
+  const probe_training& training = command.training;
+  return {{"model", command.input.model},
+          {"texts", texts.size()},
+          {"tokens", tokens},
+          {"hash", hash},
+          {"experiments", command.experiments},
+          {"maps", command.maps},
+          {"distances", command.distances},
+          {"layers", command.layers},
+          {"folds", command.folds},
+          {"learning_rates", command.rates},
+          {"batch", training.batch},
+          {"patience", training.patience},
+          {"epochs", training.most_epochs},
+          {"hidden_units", training.hidden_units},
+          {"seed", command.seed},
+          {"memory", command.memory},
+          {"device", ctx.device().name},
+          {"driver", ctx.device().driver},
+          {"version", version()},
+          {"commit", git_commit()}};
+}
+
+class identify_run {
+ public:
+  identify_run(const identify_command& command, context& ctx, const std::vector<input_text>& texts,
+               std::vector<identify_unit> units)
+      : command_(command),
+        ctx_(ctx),
+        units_(std::move(units)),
+        identity_(identity_of(command, texts, ctx)),
+        rows_(units_.size()) {}
+
+  /// Whether a run with --resume finds that all is done.
+  bool is_finished() const {
+    std::error_code ignored;
+    if (!command_.resume || fs::exists(path("identify.journal"), ignored)) return false;
+    if (!fs::exists(path("identify.json"), ignored)) return false;
+    const auto there = nlohmann::ordered_json::parse(read_file(path("identify.json")), nullptr, false);
+    if (!there.is_object() || !there.contains("settings")) return false;
+    expect_same_settings(path("identify.json"), there["settings"], identity_);
+    if (!command_.quiet) fmt::print("The experiments in {} are already finished.\n", command_.output);
+    return true;
+  }
+
+  void open_journal() {
+    std::error_code failure;
+    fs::create_directories(command_.output, failure);
+    if (failure) throw file_error(fmt::format("cannot create {}: {}", command_.output, failure.message()));
+    if (command_.resume && fs::exists(path("identify.journal"))) {
+      journal_ = sweep_journal::resume(path("identify.journal"), identity_, units_.size());
+    }
+    if (!journal_) journal_ = sweep_journal::begin(path("identify.journal"), identity_, units_.size());
+  }
+
+  void run(const token_states<float>& states) {
+    double total = 0, kept = 0;
+    for (std::size_t i = 0; i < units_.size(); ++i) {
+      total += units_[i].cost();
+      if (journal_->kept()[i].is_null()) continue;
+      rows_[i] = decode_rows(journal_->kept()[i]);
+      kept += units_[i].cost();
+      ++finished_;
+    }
+    introduce();
+    progress_.emplace(total, kept);
+    note_signals();
+    for (std::size_t i = 0; i < units_.size(); ++i) {
+      if (rows_[i].empty()) compute(i, states);
+    }
+    progress_->clear();
+    write();
+    fs::remove(path("identify.journal"));
+  }
+
+ private:
+  fs::path path(const std::string& name) const { return fs::path(command_.output) / name; }
+
+  void introduce() const {
+    if (command_.quiet) return;
+    fmt::print("Token identifiability: {}, {} texts, {} tokens, {} folds on {}\n{} units of work{}\n\n",
+               command_.input.model, identity_["texts"].get<std::int64_t>(), identity_["tokens"].get<std::int64_t>(),
+               command_.folds, ctx_.device().name, units_.size(),
+               finished_ > 0 ? fmt::format(", {} of them finished", finished_) : "");
+    std::fflush(stdout);
+  }
+
+  void compute(std::size_t i, const token_states<float>& states) {
+    const identify_unit& unit = units_[i];
+    identifiability_options options = unit.options;
+    const std::string name = fmt::format("{}: {}, {}", unit.experiment, unit.map, unit.distance);
+    options.progress = [&](const probe_progress& now) {
+      stop_if_asked();
+      progress_->draw(fmt::format("{}, epoch {}, {} of {} probes", name, now.epoch, now.training, now.probes));
+    };
+    progress_->draw(name);
+    for (const identification& one :
+         token_identifiability(ctx_, states.inputs, states.hidden, states.sentences, options)) {
+      std::string kind = unit.experiment;
+      if (kind == "generalisation") kind += one.on_training ? "-training" : "-test";
+      if (options.training_share < 1) kind += fmt::format("-{:.0f}", 100 * options.training_share);
+      rows_[i].push_back({kind, unit.map, unit.distance, one.trained_on, one.tested_on, options.offset, one.fold,
+                          one.tokens, one.correct, one.learning_rate, one.epochs});
+    }
+    journal_->append(i, encode_rows(rows_[i]));
+    ++finished_;
+    progress_->advance(unit.cost());
+    stop_if_asked();
+  }
+
+  void stop_if_asked() {
+    const int signal = noted_signal();
+    if (signal == 0) return;
+    progress_->clear();
+    fmt::print(stderr, "nullscope: interrupted: {} of {} units are kept; continue with --resume\n", finished_,
+               units_.size());
+    std::fflush(nullptr);
+    std::_Exit(128 + signal);
+  }
+
+  void write() const {
+    std::vector<identify_row> rows;
+    for (const auto& part : rows_) rows.insert(rows.end(), part.begin(), part.end());
+    nlohmann::ordered_json json{{"settings", identity_}, {"rates", to_json(summaries_of(rows))}};
+    nlohmann::ordered_json& probes = json["training"] = nlohmann::ordered_json::array();
+    for (const identify_row& row : rows) {
+      if (row.epochs == 0 || row.trained_on != row.tested_on) continue;
+      probes.push_back({{"experiment", row.experiment},
+                        {"map", row.map},
+                        {"distance", row.distance},
+                        {"layer", row.trained_on},
+                        {"offset", row.offset},
+                        {"fold", row.fold},
+                        {"learning_rate", row.learning_rate},
+                        {"epochs", row.epochs}});
+    }
+    write_atomically(path("identify.csv"), identify_csv(rows));
+    for (const std::string& experiment : command_.experiments) {
+      std::vector<identify_row> some;
+      std::ranges::copy_if(rows, std::back_inserter(some), [&](const auto& row) { return is_of(experiment, row); });
+      const std::vector<identify_summary> summaries = summaries_of(some);
+      write_atomically(path(experiment + ".svg"),
+                       identify_chart(fmt::format("Token identifiability, {}: {}, {} texts", experiment,
+                                                  command_.input.model, identity_["texts"].get<std::int64_t>()),
+                                      experiment, summaries));
+      if (!command_.quiet) print_summaries(experiment, summaries);
+    }
+    write_atomically(path("identify.json"), json.dump(2) + "\n");
+    if (!command_.quiet) fmt::print("{}: identify.csv, identify.json and charts\n", command_.output);
+  }
+
+  const identify_command& command_;
+  context& ctx_;
+  std::vector<identify_unit> units_;
+  nlohmann::ordered_json identity_;
+  std::vector<std::vector<identify_row>> rows_;  // of units
+  std::size_t finished_ = 0;
+  std::optional<sweep_journal> journal_;
+  std::optional<progress_bar> progress_;
+};
+
+void check_layers(const identify_command& command, const transformer_config& config) {
+  for (const std::int64_t layer : command.layers) {
+    if (layer > config.layers) throw usage_error(fmt::format("--layers: the model has {} layers", config.layers));
+  }
+}
+
+}  // namespace
+
+void run_identify(const identify_command& command) {
+  text_source source(command.input);
+  if (!source.is_file()) throw usage_error("--file is needed: probes learn from many texts");
+  const transformer_config& config = source.model().config;
+  check_layers(command, config);
+  const std::vector<input_text> texts = read_texts(source, command.limit);
+  if (std::cmp_less(texts.size(), std::max<std::int64_t>(3, command.folds))) {
+    throw file_error(fmt::format("{}: {} texts are too few for {} folds", source.file(), texts.size(), command.folds));
+  }
+  context ctx(select_device(command.device));
+  identify_run run(command, ctx, texts, units_of(command, config));
+  if (run.is_finished()) return;
+  run.open_journal();
+  token_states<float> states;
+  {
+    const waiting_note note = note_of_first_use(ctx);
+    const transformer<float> model = load_transformer<float>(ctx, source.folder());
+    std::vector<token_batch::sequence> sequences;
+    for (const input_text& text : texts) sequences.push_back(text.sequence(config));
+    progress_bar bar(1, 0);
+    double before = 0;
+    states = read_token_states(ctx, model, sequences, [&](double share) {
+      bar.advance(share - before);
+      before = share;
+      bar.draw(fmt::format("hidden tokens of {} texts", texts.size()));
+    });
+  }
+  run.run(states);
+}
+
+}  // namespace nullscope::cli
