@@ -13,6 +13,7 @@ from ._core import ComputationError, Device, FileError, UnsupportedDevice
 from ._core import version as _version
 from ._devices import device, devices
 from ._explanations import Explanation, explain
+from ._identifiability import Identifiability, token_identifiability
 from ._linear_algebra import (
     QR,
     SVD,

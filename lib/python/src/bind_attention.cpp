@@ -70,7 +70,7 @@ nb::object bound_attention(device_handle& where, nb::handle q, nb::handle k, nb:
 }  // namespace
 
 void bind_attention(nb::module_& m) {
-  m.def("attention", &bound_attention, nb::arg("device"), nb::arg("q"), nb::arg("k"), nb::arg("v"),
+  m.def("attention", &bound_attention, nb::arg("device"), nb::arg("q").none(), nb::arg("k").none(), nb::arg("v").none(),
         nb::arg("bias").none(), nb::arg("lengths").none(), nb::arg("scale"), nb::arg("causal"));
 }
 

@@ -239,8 +239,9 @@ void bind_effective_attention(nb::module_& m) {
         return by_type(call.q,
                        [&](auto number) { return effective_attention_of<decltype(number)>(where, call, options); });
       },
-      nb::arg("device"), nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("h").none(), nb::arg("bias").none(),
-      nb::arg("lengths"), nb::arg("scale"), nb::arg("causal"), nb::arg("relative"), nb::arg("absolute"));
+      nb::arg("device"), nb::arg("q").none(), nb::arg("k").none(), nb::arg("v").none(), nb::arg("h").none(),
+      nb::arg("bias").none(), nb::arg("lengths"), nb::arg("scale"), nb::arg("causal"), nb::arg("relative"),
+      nb::arg("absolute"));
   m.def(
       "dense_attention",
       [](device_handle& where, nb::handle q, nb::handle k, nb::handle bias, std::vector<std::int64_t> lengths,
@@ -250,8 +251,9 @@ void bind_effective_attention(nb::module_& m) {
         const attention_part_options options{.matrix = matrix_named(matrix), .scale = scale, .causal = causal};
         return by_type(call.q, [&](auto number) { return dense_of<decltype(number)>(where, call, found, options); });
       },
-      nb::arg("device"), nb::arg("q"), nb::arg("k"), nb::arg("bias").none(), nb::arg("lengths"), nb::arg("scale"),
-      nb::arg("causal"), nb::arg("log_sum_exp"), nb::arg("p"), nb::arg("u"), nb::arg("matrix"));
+      nb::arg("device"), nb::arg("q").none(), nb::arg("k").none(), nb::arg("bias").none(), nb::arg("lengths"),
+      nb::arg("scale"), nb::arg("causal"), nb::arg("log_sum_exp").none(), nb::arg("p").none(), nb::arg("u").none(),
+      nb::arg("matrix"));
 }
 
 }  // namespace nullscope::python

@@ -120,7 +120,7 @@ void bind_linear_algebra(nb::module_& m) {
         const svd_options options{vectors_named(vectors), algorithm_named(algorithm)};
         return by_type(a, [&](auto number) { return svd_of<decltype(number)>(where, a, options); });
       },
-      nb::arg("device"), nb::arg("a"), nb::arg("vectors"), nb::arg("algorithm"));
+      nb::arg("device"), nb::arg("a").none(), nb::arg("vectors"), nb::arg("algorithm"));
   m.def(
       "numerical_rank",
       [](device_handle& where, nb::handle given, double relative, double absolute) {
@@ -130,7 +130,7 @@ void bind_linear_algebra(nb::module_& m) {
           return numerical_rank_of<decltype(number)>(where, a, {relative, absolute});
         });
       },
-      nb::arg("device"), nb::arg("a"), nb::arg("relative"), nb::arg("absolute"));
+      nb::arg("device"), nb::arg("a").none(), nb::arg("relative"), nb::arg("absolute"));
   m.def(
       "qr",
       [](device_handle& where, nb::handle given, bool with_q) {
@@ -138,7 +138,7 @@ void bind_linear_algebra(nb::module_& m) {
         a.require_dimensions(2, any_dimensions);
         return by_type(a, [&](auto number) { return qr_of<decltype(number)>(where, a, with_q); });
       },
-      nb::arg("device"), nb::arg("a"), nb::arg("with_q"));
+      nb::arg("device"), nb::arg("a").none(), nb::arg("with_q"));
 }
 
 }  // namespace nullscope::python

@@ -148,11 +148,12 @@ nb::object bound_alternatives(device_handle& where, nb::handle given, nb::handle
 }  // namespace
 
 void bind_null_space(nb::module_& m) {
-  m.def("range_basis", &bound_range_basis, nb::arg("device"), nb::arg("v"), nb::arg("h").none(), nb::arg("relative"),
-        nb::arg("absolute"), nb::arg("with_ones"));
-  m.def("project", &bound_project, nb::arg("device"), nb::arg("x"), nb::arg("basis"), nb::arg("to_range"));
-  m.def("simplex_alternatives", &bound_alternatives, nb::arg("device"), nb::arg("a"), nb::arg("basis"), nb::arg("rank"),
-        nb::arg("count"), nb::arg("share"), nb::arg("seed"), nb::arg("by_coefficients"));
+  m.def("range_basis", &bound_range_basis, nb::arg("device"), nb::arg("v").none(), nb::arg("h").none(),
+        nb::arg("relative"), nb::arg("absolute"), nb::arg("with_ones"));
+  m.def("project", &bound_project, nb::arg("device"), nb::arg("x").none(), nb::arg("basis").none(),
+        nb::arg("to_range"));
+  m.def("simplex_alternatives", &bound_alternatives, nb::arg("device"), nb::arg("a").none(), nb::arg("basis").none(),
+        nb::arg("rank").none(), nb::arg("count"), nb::arg("share"), nb::arg("seed"), nb::arg("by_coefficients"));
   m.def(
       "logit_rank",
       [](device_handle& where, nb::handle given, double relative, double absolute) {
@@ -160,7 +161,7 @@ void bind_null_space(nb::module_& m) {
         a.require_dimensions(2, any_dimensions);
         return by_type(a, [&](auto number) { return logit_rank_of<decltype(number)>(where, a, {relative, absolute}); });
       },
-      nb::arg("device"), nb::arg("a"), nb::arg("relative"), nb::arg("absolute"));
+      nb::arg("device"), nb::arg("a").none(), nb::arg("relative"), nb::arg("absolute"));
 }
 
 }  // namespace nullscope::python

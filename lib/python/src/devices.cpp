@@ -1,7 +1,10 @@
 #include "devices.hpp"
 
+#include <pthread.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <nullscope/device.hpp>
 #include <stdexcept>
 #include <utility>
@@ -9,16 +12,32 @@
 namespace nullscope::python {
 namespace {
 
+/// In a forked child: at its end, what the runtime would destroy waits for threads that only the parent has. Handlers
+/// run in the reverse order of their registration, so this one comes before.
+void leave_without_the_runtime() {
+  on_exit(
+      [](int status, void*) {
+        std::fflush(nullptr);
+        _exit(status);
+      },
+      nullptr);
+}
+
 /// The process that used the runtime first.
 pid_t owner_process() {
-  static const pid_t owner = getpid();
+  static const pid_t owner = [] {
+    pthread_atfork(nullptr, nullptr, leave_without_the_runtime);
+    return getpid();
+  }();
   return owner;
 }
+
+bool is_own_process() { return owner_process() == getpid(); }
 
 }  // namespace
 
 void require_own_process() {
-  if (owner_process() == getpid()) return;
+  if (is_own_process()) return;
   throw std::runtime_error(
       "nullscope: this process was forked from one that had already used a device, and a SYCL queue does not survive a "
       "fork. Start child processes with multiprocessing.set_start_method(\"spawn\"), or use nullscope in the children "
@@ -31,7 +50,7 @@ device_handle::device_handle(const sycl::device& device)
       reads_host_memory_(device.is_cpu() || device.has(sycl::aspect::usm_system_allocations)) {}
 
 device_handle::~device_handle() {
-  if (owner_process() == getpid()) return;
+  if (is_own_process()) return;
   for (auto& inherited : free_) static_cast<void>(inherited.release());  // its queue would wait for ever
 }
 

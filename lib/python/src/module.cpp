@@ -14,4 +14,5 @@ NB_MODULE(_core, m) {
   bind_transformer(m);
   bind_explanations(m);
   bind_structure(m);
+  bind_identifiability(m);
 }
