@@ -25,6 +25,12 @@ const detail::known_headers& library_headers() {
   return headers;
 }
 
+/// The runtime shows what is in executable images alone, for which the driver of the device at hand would compile every
+/// kernel in vain. An image that is compiled but not built holds the same SPIR-V.
+struct image_content : sycl::detail::device_image_plain {
+  static constexpr auto of = &image_content::ext_oneapi_get_backend_content_view_impl;
+};
+
 detail::kernel_target gpu_target(const sycl::device& device, std::int64_t least_sub_group) {
   detail::kernel_target target(device);
   std::erase_if(target.options, [](const std::string& option) { return option.starts_with("-DNULLSCOPE_"); });
@@ -51,9 +57,10 @@ kernel_module compile_module(const sycl::device& device, std::span<const detail:
     for (const auto& [path, text] : detail::headers_of(pointers)) includes.add(path, text);
     auto source = compiler::create_kernel_bundle_from_source(sycl::context(device), compiler::source_language::sycl,
                                                              detail::text_of(pointers), compiler::properties{includes});
-    const auto built = compiler::build(
+    const auto compiled = compiler::compile(
         source, {device}, compiler::properties{compiler::save_log{&log}, compiler::build_options{target.options}});
-    result.spirv = (*built.begin()).ext_oneapi_get_backend_content();
+    const auto [begin, end] = (*compiled.begin().*image_content::of)();
+    result.spirv.assign(begin, end);
     return result;
   } catch (const sycl::exception& failure) {
     throw compilation_error(fmt::format("{}: {}\n{}", kernels[0]->type_name, failure.what(), log));

@@ -62,7 +62,7 @@ void add_functions(collector& found, context& ctx) {
   tensor<std::byte> memory(ctx, {any_bytes});
   for (const auto functions :
        {test::blas_functions, test::lapack_functions, test::null_space_functions, test::attention_functions,
-        test::model_functions, test::attribution_functions, test::structure_functions}) {
+        test::model_functions, test::attribution_functions, test::structure_functions, test::probes_functions}) {
     for (const test::function_row& row : functions(true)) {
       if (row.kind != test::function_kind::on_views) continue;
       test::arguments x;

@@ -11,12 +11,14 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import amd
 import intel
+import nvidia
 import packages
 from figures import Figures, short_name
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-VENDORS = (intel,)
+VENDORS = (intel, nvidia, amd)
 TARGETS = {target: vendor for vendor in VENDORS for target in vendor.TARGETS}
 
 DESCRIPTION = """Lists every kernel that the library would launch on a GPU (a dry run, nothing executes), compiles each with the compiler
