@@ -1,8 +1,7 @@
-/// Compiles kernels at run time, each once for a context and device. Only a kernel's first launch comes here; after
-/// that a context has it.
+/// Compiles kernels at run time, each once for a context and device, and keeps them on disk. Only a kernel's first
+/// launch comes here; after that a context has it.
 #include <fmt/format.h>
 
-#include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/launch.hpp>
 
@@ -22,11 +21,15 @@ void detail::compile_kernels(const sycl::queue&, const std::vector<const kernel_
 #include <exception>
 #include <functional>
 #include <future>
-#include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <unordered_map>
+
+#include "lib/src/core/kernel_cache.hpp"
+#include "lib/src/core/kernel_source.hpp"
+#include "lib/src/io/sha256.hpp"
 
 namespace nullscope {
 
@@ -35,13 +38,7 @@ std::vector<kernel_header> library_kernel_headers();  // written by the build, f
 namespace {
 
 namespace compiler = sycl::ext::oneapi::experimental;
-using header_map = std::map<std::string, std::string>;  // name -> text
-
-/// Where the embedded headers stand for the run-time compiler: folders of theirs alone. In the current folder, which
-/// would be the default, a file `version` or `new` of the user would be taken for the header of C++. The library's own
-/// come first and the users' last, so that no header of a user can stand in for one of the library or of C++.
-constexpr const char* library_folder = "/nullscope-library-headers";
-constexpr const char* user_folder = "/nullscope-user-headers";
+using executable_bundle = sycl::kernel_bundle<sycl::bundle_state::executable>;
 
 /// Two queues share a compiled kernel if they share context and device.
 struct cache_key {
@@ -60,12 +57,13 @@ struct cache_key_hash {
 };
 
 struct compiler_state {
-  header_map library_headers, user_headers;
-  std::mutex mutex;  // of what follows, and of user_headers
+  const detail::kernel_cache on_disk;
+  std::mutex mutex;  // of what follows
+  detail::known_headers headers;
   std::unordered_map<cache_key, std::shared_future<sycl::kernel>, cache_key_hash> kernels;
 
   compiler_state() {
-    for (auto& [name, text] : library_kernel_headers()) library_headers[name] = text;
+    for (auto& [name, text] : library_kernel_headers()) headers.of_library[name] = text;
   }
 };
 
@@ -75,139 +73,148 @@ compiler_state& state() {
   return *instance;
 }
 
-/// The known header whose name the path ends with, in whole folders; the longest if there are several.
-const std::string* find_header(const header_map& headers, std::string_view path) {
-  const std::string* found = nullptr;
-  for (const auto& [name, text] : headers) {
-    const bool ends_so =
-        path.ends_with(name) && (path.size() == name.size() || path[path.size() - name.size() - 1] == '/');
-    if (ends_so && (found == nullptr || name.size() > found->size())) found = &name;
-  }
-  return found;
-}
-
-/// Where the kernel's header stands. The library's kernels name theirs from the root of the project: a header of a user
-/// whose name is a part of that, or the same, is not meant.
-std::string include_path(const detail::kernel_description& kernel, const header_map& user_headers) {
-  const std::string* of_library = find_header(state().library_headers, kernel.source);
-  const std::string* of_user = find_header(user_headers, kernel.source);
-  if (of_library != nullptr &&
-      (*of_library == kernel.source || of_user == nullptr || of_user->size() < of_library->size())) {
-    return fmt::format("{}/{}", library_folder, *of_library);
-  }
-  if (of_user != nullptr) return fmt::format("{}/{}", user_folder, *of_user);
-  throw compilation_error(
-      fmt::format("kernel {}: {} is not known to add_kernel_headers", kernel.type_name, kernel.source));
-}
-
-/// The kernel's header, and an entry point for exactly this instantiation: entry_<number>.
-std::string entry_point(const detail::kernel_description& kernel, std::size_t number, const std::string& include,
-                        const sycl::device& device) {
-  std::int64_t size = kernel.sub_group_size;
-  if (kernel.one_work_item) {  // the compiler vectorises across work-items all the same: let it be as little as can be
-    const std::vector<std::int64_t>& sizes = properties(device).sub_group_sizes;
-    if (!sizes.empty()) size = *std::min_element(sizes.begin(), sizes.end());
-  }
-  const std::string sub_group =
-      size > 0 ? fmt::format("SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::sub_group_size<{}>))\n", size) : "";
-  return fmt::format(
-      "#include \"{include}\"\n"
-      "using kernel_{number} = {type};\n"
-      "static_assert(sizeof(kernel_{number}) == {bytes} && alignof(kernel_{number}) == {alignment},\n"
-      "              \"the host compiler lays out this kernel differently\");\n"
-      "extern \"C\" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::nd_range_kernel<{dimensions}>))\n"
-      "{sub_group}"
-      "void entry_{number}(kernel_{number} kernel, sycl::local_accessor<std::byte, 1> local) {{\n"
-      "  std::byte* memory = &local[0];\n"
-      "  memory += -reinterpret_cast<std::uintptr_t>(memory) & {mask};\n"
-      "  kernel(ext::this_work_item::get_nd_item<{dimensions}>(), memory);\n"
-      "}}\n",
-      fmt::arg("include", include), fmt::arg("number", number), fmt::arg("type", kernel.type_name),
-      fmt::arg("bytes", kernel.bytes), fmt::arg("alignment", kernel.alignment),
-      fmt::arg("dimensions", kernel.dimensions), fmt::arg("sub_group", sub_group),
-      fmt::arg("mask", detail::local_alignment - 1));
-}
-
-std::vector<std::string> build_options(const sycl::device& device) {
-  // A range may have more than 2^31 work-items.
-  std::vector<std::string> options{"-std=c++20", fmt::format("-I{}", library_folder),
-                                   fmt::format("-idirafter{}", user_folder), "-fno-sycl-id-queries-fit-in-int"};
-#ifdef __x86_64__
-  if (device.is_cpu()) {  // its instructions may be used
-    options.emplace_back("-DNULLSCOPE_X86_DEVICE");
-    if (__builtin_cpu_supports("avx")) options.emplace_back("-DNULLSCOPE_AVX_DEVICE");
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
-      options.emplace_back("-DNULLSCOPE_AVX512_DEVICE");
-    }
-  }
-#endif
-  return options;
-}
-
-/// A kernel that this call compiles, and the promise that other threads wait for.
+/// A kernel that this call provides, and the promise that other threads wait for.
 struct request {
   cache_key key;
   std::promise<sycl::kernel> promise;
+  std::optional<detail::kernel_source> source = {};
 };
 
-/// Compiles the kernels as one source: most of the time of a compilation goes into the headers that all of them share.
-std::vector<sycl::kernel> compile(std::span<request> requests, const header_map& user_headers) {
-  const cache_key& first = requests[0].key;
-  std::string text = "#include <sycl/sycl.hpp>\nnamespace ext = sycl::ext::oneapi;\n", log;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    const detail::kernel_description& kernel = *requests[i].key.kernel;
-    text += entry_point(kernel, i, include_path(kernel, user_headers), first.device);
-  }
-  try {
-    compiler::include_files includes;
-    for (const auto& [name, content] : state().library_headers) {
-      includes.add(fmt::format("{}/{}", library_folder, name), content);
+/// A call that provides kernels for one context and device.
+class provider {
+ public:
+  provider(std::vector<request>& requests, const detail::known_headers& headers)
+      : context_(requests[0].key.context), device_(requests[0].key.device), target_(device_) {
+    for (request& one : requests) {
+      try {
+        one.source = detail::source_of(*one.key.kernel, headers, target_);
+        missing_.push_back(&one);
+      } catch (...) {
+        refuse(one);
+      }
     }
-    for (const auto& [name, content] : user_headers) includes.add(fmt::format("{}/{}", user_folder, name), content);
-    auto source = compiler::create_kernel_bundle_from_source(first.context, compiler::source_language::sycl, text,
-                                                             compiler::properties{includes});
-    auto executable = compiler::build(
-        source, {first.device},
-        compiler::properties{compiler::save_log{&log}, compiler::build_options{build_options(first.device)}});
-    std::vector<sycl::kernel> result;
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      result.push_back(executable.ext_oneapi_get_kernel(fmt::format("entry_{}", i)));
-    }
-    return result;
-  } catch (const sycl::exception& failure) {
-    throw compilation_error(fmt::format("kernel {} of {} does not compile for {}: {}\n{}", first.kernel->type_name,
-                                        first.kernel->source, first.device.get_info<sycl::info::device::name>(),
-                                        failure.what(), log));
   }
-}
 
-/// Keeps the promises of the requests. If they do not compile together, each is tried alone: the error then names the
-/// one that fails.
-void fulfil(std::span<request> requests, const header_map& user_headers) {
-  try {
-    const std::vector<sycl::kernel> kernels = compile(requests, user_headers);
-    for (std::size_t i = 0; i < requests.size(); ++i) requests[i].promise.set_value(kernels[i]);
-  } catch (...) {
-    if (requests.size() > 1) {
-      for (std::size_t i = 0; i < requests.size(); ++i) fulfil(requests.subspan(i, 1), user_headers);
-      return;
+  /// Keeps the promises of kernels that are on disk.
+  void load() {
+    std::vector<std::string> keys;
+    for (const request* one : missing_) keys.push_back(one->source->key);
+    for (detail::kernel_cache::group& group : state().on_disk.find(keys)) {
+      try {
+        auto bundle = compiler::get_kernel_bundle<sycl::bundle_state::executable>(
+            context_, {device_}, sycl::span<char>(group.content.data(), group.content.size()));
+        for (const std::size_t member : group.members) {
+          missing_[member]->promise.set_value(bundle.ext_oneapi_get_kernel(missing_[member]->source->entry));
+          missing_[member]->source.reset();  // done
+        }
+      } catch (const sycl::exception&) {  // of another version, or damaged: as if it were not there
+        for (const std::size_t member : group.members) state().on_disk.remove(keys[member]);
+      }
     }
-    requests[0].promise.set_exception(std::current_exception());
-    const std::lock_guard lock(state().mutex);
-    state().kernels.erase(requests[0].key);  // callers that wait get the error; a later call retries
+    std::erase_if(missing_, [](const request* one) { return !one->source; });
   }
-}
+
+  /// Compiles the others: one part per thread, of at most so many kernels that a compiler's memory stays small.
+  void compile() {
+    constexpr std::size_t most = 16;
+    const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
+    const std::size_t part = std::clamp<std::size_t>((missing_.size() + threads - 1) / threads, 1, most);
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+      for (std::size_t begin = part * next++; begin < missing_.size(); begin = part * next++) {
+        fulfil(std::span(missing_).subspan(begin, std::min(part, missing_.size() - begin)));
+      }
+    };
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < threads && i * part < missing_.size(); ++i) others.emplace_back(work);
+    work();
+  }
+
+ private:
+  /// Callers that wait get the current exception; a later call retries.
+  static void refuse(request& one) {
+    one.promise.set_exception(std::current_exception());
+    const std::lock_guard lock(state().mutex);
+    state().kernels.erase(one.key);
+  }
+
+  /// Keeps the promises of the requests. If they do not compile together, each is tried alone: the error then names
+  /// the one that fails.
+  void fulfil(std::span<request* const> requests) const {
+    try {
+      executable_bundle bundle = build(requests);
+      std::vector<sycl::kernel> kernels;
+      for (const request* one : requests) kernels.push_back(bundle.ext_oneapi_get_kernel(one->source->entry));
+      keep(requests, bundle);
+      for (std::size_t i = 0; i < requests.size(); ++i) requests[i]->promise.set_value(kernels[i]);
+    } catch (...) {
+      if (requests.size() > 1) {
+        for (std::size_t i = 0; i < requests.size(); ++i) fulfil(requests.subspan(i, 1));
+      } else {
+        refuse(*requests[0]);
+      }
+    }
+  }
+
+  /// Puts the kernels on disk, for other processes.
+  static void keep(std::span<request* const> requests, const executable_bundle& bundle) {
+    if (!state().on_disk.is_on()) return;
+    std::vector<std::string> keys;
+    for (const request* one : requests) keys.push_back(one->source->key);
+    try {
+      state().on_disk.store(keys, bundle.ext_oneapi_get_content());
+    } catch (const sycl::exception&) {  // a device whose code the runtime cannot write down: it is compiled every time
+    }
+  }
+
+  /// Compiles the kernels as one source: most of the time of a compilation goes into what all of them share.
+  executable_bundle build(std::span<request* const> requests) const {
+    std::vector<const detail::kernel_source*> sources;
+    for (const request* one : requests) sources.push_back(&*one->source);
+    const detail::header_map headers = detail::headers_of(sources);
+    compiler::include_files includes;
+    for (const auto& [path, text] : headers) includes.add(path, text);
+    std::vector<std::string> options = target_.options;
+    if (state().on_disk.is_on()) options.push_back("--persistent-auto-pch=" + preamble_folder(headers).string());
+    std::string log;
+    try {
+      auto source = compiler::create_kernel_bundle_from_source(
+          context_, compiler::source_language::sycl, detail::text_of(sources), compiler::properties{includes});
+      return compiler::build(source, {device_},
+                             compiler::properties{compiler::save_log{&log}, compiler::build_options{options}});
+    } catch (const sycl::exception& failure) {
+      const detail::kernel_description& first = *requests[0]->key.kernel;
+      throw compilation_error(fmt::format("kernel {} of {} does not compile for {}: {}\n{}", first.type_name,
+                                          first.source, device_.get_info<sycl::info::device::name>(), failure.what(),
+                                          log));
+    }
+  }
+
+  /// Where the compiler keeps what it made of the headers that every source begins with. It does not notice when they
+  /// change, so the folder's name says which they are.
+  std::filesystem::path preamble_folder(const detail::header_map& headers) const {
+    detail::sha256 digest;
+    digest.add(std::as_bytes(std::span(target_.compiler_identity)));
+    digest.add(std::as_bytes(std::span(headers.at(detail::first_header_path()))));
+    return state().on_disk.folder() / ("headers-" + digest.finish().substr(0, 16));
+  }
+
+  sycl::context context_;
+  sycl::device device_;
+  detail::kernel_target target_;
+  std::vector<request*> missing_;
+};
 
 }  // namespace
 
 void add_kernel_headers(const std::vector<kernel_header>& headers) {
   const std::lock_guard lock(state().mutex);
-  header_map known = state().user_headers;
+  detail::header_map known = state().headers.of_users;
   for (const auto& [name, text] : headers) {
     if (known.emplace(name, text).first->second == text) continue;
     throw invalid_argument(fmt::format("add_kernel_headers: {} is known already, with another text", name));
   }
-  state().user_headers = std::move(known);
+  state().headers.of_users = std::move(known);
 }
 
 namespace detail {
@@ -216,10 +223,9 @@ std::vector<sycl::kernel> compiled_kernels(const sycl::queue& queue,
                                            const std::vector<const kernel_description*>& kernels) {
   std::vector<std::shared_future<sycl::kernel> > futures;
   std::vector<request> requests;
-  header_map user_headers;
+  known_headers headers;
   {
     const std::lock_guard lock(state().mutex);
-    user_headers = state().user_headers;
     for (const kernel_description* kernel : kernels) {
       const cache_key key{kernel, queue.get_context(), queue.get_device()};
       const auto [entry, is_new] = state().kernels.try_emplace(key);
@@ -229,21 +235,12 @@ std::vector<sycl::kernel> compiled_kernels(const sycl::queue& queue,
       }
       futures.push_back(entry->second);
     }
+    if (!requests.empty()) headers = state().headers;
   }
-  // One part per thread, of at most so many kernels that a compiler's memory stays small.
-  constexpr std::size_t most = 16;
-  const std::size_t threads = std::max(1u, std::thread::hardware_concurrency());
-  const std::size_t part = std::clamp<std::size_t>((requests.size() + threads - 1) / threads, 1, most);
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t begin = part * next++; begin < requests.size(); begin = part * next++) {
-      fulfil(std::span(requests).subspan(begin, std::min(part, requests.size() - begin)), user_headers);
-    }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < threads && i * part < requests.size(); ++i) others.emplace_back(work);
-    work();
+  if (!requests.empty()) {
+    provider provides(requests, headers);
+    provides.load();
+    provides.compile();
   }
   std::vector<sycl::kernel> result;
   for (const std::shared_future<sycl::kernel>& one : futures) result.push_back(one.get());

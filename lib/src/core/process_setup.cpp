@@ -1,5 +1,7 @@
 /// Prepares the process before its first SYCL call, so that a program that links the library just runs. What the user
 /// has set wins.
+#include "lib/src/core/process_setup.hpp"
+
 #include <cstdlib>
 #include <mutex>
 #include <nullscope/device.hpp>
@@ -27,17 +29,17 @@ void prepare_process() {
 #include <system_error>
 
 namespace nullscope {
-namespace {
 
 namespace fs = std::filesystem;
 
-/// The folder that the SYCL runtime of this process was loaded from.
-fs::path runtime_folder() {
+fs::path detail::runtime_folder() {
   Dl_info info{};
   const auto function = static_cast<std::vector<sycl::platform> (*)()>(&sycl::platform::get_platforms);
   if (dladdr(reinterpret_cast<const void*>(function), &info) == 0 || info.dli_fname == nullptr) return {};
   return fs::path(info.dli_fname).parent_path();
 }
+
+namespace {
 
 /// Loads what the OpenCL loader beside the SYCL runtime needs, and has no search path of its own for. Without it the
 /// loader is found only if something else, such as the adapter of Level Zero, has brought these libraries along; not if
@@ -48,12 +50,10 @@ void load_what_opencl_needs(const fs::path& folder) {
   }
 }
 
-/// Points the OpenCL loader at the CPU driver that stands beside the SYCL runtime, and turns the persistent kernel
-/// cache on.
+/// Points the OpenCL loader at the CPU driver that stands beside the SYCL runtime.
 void prepare() {
   constexpr int keep = 0;  // do not replace what is set
-  setenv("SYCL_CACHE_PERSISTENT", "1", keep);
-  const fs::path folder = runtime_folder();
+  const fs::path folder = detail::runtime_folder();
   if (folder.empty()) return;
   load_what_opencl_needs(folder);
   std::error_code ignored;

@@ -2,11 +2,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <nullscope/errors.hpp>
 #include <nullscope/model_store.hpp>
 #include <optional>
 
+#include "lib/src/core/user_cache.hpp"
 #include "lib/src/io/model_recipe.hpp"
 #include "lib/src/io/safetensors_format.hpp"
 
@@ -73,13 +73,8 @@ known_model mpnet() {
 
 /// Nothing if the environment does not say where it is.
 std::optional<fs::path> models_folder() {
-  const auto absolute = [](const char* variable) -> std::optional<fs::path> {
-    const char* text = std::getenv(variable);  // an empty or relative one is ignored
-    return text != nullptr && fs::path(text).is_absolute() ? std::optional<fs::path>(text) : std::nullopt;
-  };
-  if (const auto cache = absolute("XDG_CACHE_HOME")) return *cache / "nullscope" / "models";
-  if (const auto home = absolute("HOME")) return *home / ".cache" / "nullscope" / "models";
-  return std::nullopt;
+  const std::optional<fs::path> cache = detail::user_cache_folder();
+  return cache ? std::optional<fs::path>(*cache / "models") : std::nullopt;
 }
 
 std::vector<known_model> all_models() {

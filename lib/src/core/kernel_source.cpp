@@ -1,0 +1,197 @@
+#include "lib/src/core/kernel_source.hpp"
+
+#ifndef NULLSCOPE_SINGLE_SOURCE
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nullscope/device.hpp>
+#include <nullscope/errors.hpp>
+#include <string_view>
+
+#include "lib/src/core/process_setup.hpp"
+#include "lib/src/io/sha256.hpp"
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+namespace nullscope::detail {
+namespace {
+
+/// Where the embedded headers stand for the run-time compiler: folders of theirs alone. In the current folder, which
+/// would be the default, a file `version` or `new` of the user would be taken for the header of C++. The library's own
+/// come first and the users' last, so that no header of a user can stand in for one of the library or of C++.
+constexpr const char* library_folder = "/nullscope-library-headers";
+constexpr const char* user_folder = "/nullscope-user-headers";
+
+/// What every source begins with, among the library's headers: the part of SYCL that device code uses.
+constexpr const char* first_header = "sycl/sycl.hpp";
+
+/// The known header whose name the path ends with, in whole folders; the longest if there are several.
+const std::string* find_header(const header_map& headers, std::string_view path) {
+  const std::string* found = nullptr;
+  for (const auto& [name, text] : headers) {
+    const bool ends_so =
+        path.ends_with(name) && (path.size() == name.size() || path[path.size() - name.size() - 1] == '/');
+    if (ends_so && (found == nullptr || name.size() > found->size())) found = &name;
+  }
+  return found;
+}
+
+/// The names in the #include lines of a header.
+std::vector<std::string> included_names(std::string_view text) {
+  constexpr std::string_view directive = "#include";
+  std::vector<std::string> names;
+  for (std::size_t at = text.find(directive); at != std::string_view::npos; at = text.find(directive, at + 1)) {
+    const std::size_t begin = text.find_first_of("\"<\n", at);
+    if (begin == std::string_view::npos || text[begin] == '\n') continue;
+    const std::size_t end = text.find_first_of("\">\n", begin + 1);
+    if (end != std::string_view::npos) names.emplace_back(text.substr(begin + 1, end - begin - 1));
+  }
+  return names;
+}
+
+/// Adds the library's header and all headers of the library that it includes, directly or not.
+void add_with_includes(const header_map& library, const std::string& name, header_map& added) {
+  const auto found = library.find(name);
+  if (found == library.end()) return;  // of SYCL or C++
+  if (!added.emplace(fmt::format("{}/{}", library_folder, name), found->second).second) return;
+  for (const std::string& included : included_names(found->second)) add_with_includes(library, included, added);
+}
+
+/// Where the kernel's header stands, and all headers that it may include. The library's kernels name theirs from the
+/// root of the project: a header of a user whose name is a part of that, or the same, is not meant. What a user's
+/// header includes is not followed: such a kernel gets all of the users' headers.
+std::string add_headers(const kernel_description& kernel, const known_headers& known, header_map& added) {
+  add_with_includes(known.of_library, first_header, added);
+  const std::string* of_library = find_header(known.of_library, kernel.source);
+  const std::string* of_user = find_header(known.of_users, kernel.source);
+  if (of_library != nullptr &&
+      (*of_library == kernel.source || of_user == nullptr || of_user->size() < of_library->size())) {
+    add_with_includes(known.of_library, *of_library, added);
+    return fmt::format("{}/{}", library_folder, *of_library);
+  }
+  if (of_user == nullptr) {
+    throw compilation_error(
+        fmt::format("kernel {}: {} is not known to add_kernel_headers", kernel.type_name, kernel.source));
+  }
+  for (const auto& [name, text] : known.of_users) {
+    added.emplace(fmt::format("{}/{}", user_folder, name), text);
+    for (const std::string& included : included_names(text)) add_with_includes(known.of_library, included, added);
+  }
+  return fmt::format("{}/{}", user_folder, *of_user);
+}
+
+/// The instructions of this machine's CPU, as its own feature words: CPUs of one name may differ in a virtual machine.
+std::string instruction_set() {
+  std::string words;
+#ifdef __x86_64__
+  for (const auto& [leaf, subleaf] : {std::pair(1u, 0u), std::pair(7u, 0u), std::pair(7u, 1u)}) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    __get_cpuid_count(leaf, subleaf, &a, &b, &c, &d);
+    if (leaf == 1) b = 0;  // holds the number of the core that asks
+    words += fmt::format("{:x} {:x} {:x} {:x} ", a, b, c, d);
+  }
+#endif
+  return words;
+}
+
+/// The runtime that brings the compiler, by its file: its version alone does not tell one build from another.
+std::string runtime_build() {
+  std::error_code ignored;
+  const std::filesystem::path folder = runtime_folder();
+  std::string text = fmt::format("{} ", __SYCL_COMPILER_VERSION);
+  for (const char* library : {"libsycl.so", "libsycl-jit.so"}) {
+    const auto path = std::filesystem::canonical(folder / library, ignored);
+    const auto time = std::filesystem::last_write_time(path, ignored).time_since_epoch().count();
+    text += fmt::format("{} {} {} ", path.filename().string(), std::filesystem::file_size(path, ignored), time);
+  }
+  return text;
+}
+
+}  // namespace
+
+kernel_target::kernel_target(const sycl::device& device)
+    // A range may have more than 2^31 work-items.
+    : options{"-std=c++20", fmt::format("-I{}", library_folder), fmt::format("-idirafter{}", user_folder),
+              "-fno-sycl-id-queries-fit-in-int"} {
+#ifdef __x86_64__
+  if (device.is_cpu()) {  // its instructions may be used
+    options.emplace_back("-DNULLSCOPE_X86_DEVICE");
+    if (__builtin_cpu_supports("avx")) options.emplace_back("-DNULLSCOPE_AVX_DEVICE");
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
+      options.emplace_back("-DNULLSCOPE_AVX512_DEVICE");
+    }
+  }
+#endif
+  const std::vector<std::int64_t>& sizes = properties(device).sub_group_sizes;
+  least_sub_group = sizes.empty() ? 0 : *std::min_element(sizes.begin(), sizes.end());
+  compiler_identity = fmt::format("{}\n{}", runtime_build(), fmt::join(options, " "));
+  namespace info = sycl::info;
+  const sycl::platform platform = device.get_platform();
+  identity = fmt::format("{}\n{}\n{} {}\n{} {}\n", compiler_identity, device.is_cpu() ? instruction_set() : "",
+                         platform.get_info<info::platform::name>(), platform.get_info<info::platform::version>(),
+                         device.get_info<info::device::name>(), device.get_info<info::device::driver_version>());
+}
+
+kernel_source source_of(const kernel_description& kernel, const known_headers& headers, const kernel_target& target) {
+  kernel_source source;
+  const std::string include = add_headers(kernel, headers, source.headers);
+  // A compiler vectorises across work-items even if there is one: let it be as little as can be.
+  const std::int64_t size = kernel.one_work_item ? target.least_sub_group : kernel.sub_group_size;
+  const std::string sub_group =
+      size > 0 ? fmt::format("SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::sub_group_size<{}>))\n", size) : "";
+
+  sha256 digest;
+  const auto add = [&digest](std::string_view text) {
+    digest.add(std::as_bytes(std::span(text)));
+    digest.add(std::as_bytes(std::span("", 1)));  // so that two texts are not taken for one
+  };
+  add(target.identity);
+  add(fmt::format("{} {} {} {} {} {}", kernel.type_name, include, kernel.bytes, kernel.alignment, kernel.dimensions,
+                  sub_group));
+  for (const auto& [path, text] : source.headers) {
+    add(path);
+    add(text);
+  }
+  source.key = digest.finish();
+  source.entry = fmt::format("kernel_{}", source.key.substr(0, 24));
+
+  source.code = fmt::format(
+      "#include \"{include}\"\n"
+      "using type_of_{entry} = {type};\n"
+      "static_assert(sizeof(type_of_{entry}) == {bytes} && alignof(type_of_{entry}) == {alignment},\n"
+      "              \"the host compiler lays out this kernel differently\");\n"
+      "extern \"C\" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::nd_range_kernel<{dimensions}>))\n"
+      "{sub_group}"
+      "void {entry}(type_of_{entry} kernel, sycl::local_accessor<std::byte, 1> local) {{\n"
+      "  std::byte* memory = &local[0];\n"
+      "  memory += -reinterpret_cast<std::uintptr_t>(memory) & {mask};\n"
+      "  kernel(ext::this_work_item::get_nd_item<{dimensions}>(), memory);\n"
+      "}}\n",
+      fmt::arg("include", include), fmt::arg("entry", source.entry), fmt::arg("type", kernel.type_name),
+      fmt::arg("bytes", kernel.bytes), fmt::arg("alignment", kernel.alignment),
+      fmt::arg("dimensions", kernel.dimensions), fmt::arg("sub_group", sub_group),
+      fmt::arg("mask", local_alignment - 1));
+  return source;
+}
+
+std::string first_header_path() { return fmt::format("{}/{}", library_folder, first_header); }
+
+header_map headers_of(std::span<const kernel_source* const> sources) {
+  header_map all;
+  for (const kernel_source* source : sources) all.insert(source->headers.begin(), source->headers.end());
+  return all;
+}
+
+std::string text_of(std::span<const kernel_source* const> sources) {
+  std::string text = fmt::format("#include <{}>\nnamespace ext = sycl::ext::oneapi;\n", first_header);
+  for (const kernel_source* source : sources) text += source->code;
+  return text;
+}
+
+}  // namespace nullscope::detail
+
+#endif
