@@ -9,7 +9,7 @@
 
 namespace nullscope::kernels {
 
-/// sum (1, rows, columns) = x + residual, y = (sum - mean) rstd gamma + beta. One team per row; it takes
+/// sum (1, rows, columns) = x + bias + residual, y = (sum - mean) rstd gamma + beta. One team per row; it takes
 /// `rows_per_group` rows one after the other. The second pass corrects the rounding of the mean, as in row_layer_norm.
 /// sum may be x or residual; null: not stored, and added up again in each pass.
 template <class T, int W, int Items>
@@ -21,8 +21,8 @@ struct layer_norm_residual {
 
   view<const T, 3> x, residual;  // residual null: none
   view<T, 3> y, sum;
-  view<const T, 1> gamma, beta;  // beta null: zeros
-  view<T, 1> mean, rstd;         // null: not asked for
+  view<const T, 1> gamma, beta, bias;  // beta, bias null: zeros
+  view<T, 1> mean, rstd;               // null: not asked for
   T epsilon;
   std::int64_t rows_per_group;
 
@@ -35,7 +35,8 @@ struct layer_norm_residual {
 
  private:
   numbers added(row_index i, std::int64_t c, auto lanes) const {
-    const numbers value = row_of<W>(x, i).load(c, lanes);
+    numbers value = row_of<W>(x, i).load(c, lanes);
+    if (bias.data != nullptr) value += row<const T, W>{bias.data, bias.stride[0]}.load(c, lanes);
     return residual.data == nullptr ? value : value + row_of<W>(residual, i).load(c, lanes);
   }
   /// After the first pass.

@@ -65,12 +65,17 @@ std::vector<model_states<T>> compute(const encode_command& command, const text_s
   context ctx(select_device(command.device));
   const waiting_note note = note_of_first_use(ctx);
   const transformer<T> model = load_transformer<T>(ctx, source.folder());
+  model_states_options options = states_options(command);
+  tensor<bfloat16> rounded;
+  if constexpr (std::is_same_v<T, float>) {
+    if (command.type == "bf16") options.rounded_values = rounded = rounded_values(ctx, model);
+  }
   std::vector<model_states<T>> states(texts.size());
   progress_bar progress(static_cast<double>(texts.size()), 0);
   for (const std::vector<std::size_t>& group : groups_of(texts, command.attention)) {
     std::vector<token_batch::sequence> sequences;
     for (const std::size_t i : group) sequences.push_back(texts[i].sequence(model.config()));
-    std::vector<model_states<T>> computed = read_states(ctx, model, sequences, states_options(command));
+    std::vector<model_states<T>> computed = read_states(ctx, model, sequences, options);
     for (std::size_t i = 0; i < group.size(); ++i) states[group[i]] = std::move(computed[i]);
     progress.advance(static_cast<double>(group.size()));
     progress.draw(fmt::format("{} texts", texts.size()));
@@ -127,6 +132,9 @@ void write(const encode_command& command, const text_source& source, const std::
 
 void run(const encode_command& command) {
   if (command.normalise && command.pool.empty()) throw usage_error("--normalise needs --pool");
+  if (command.type == "bf16" && (command.attention || command.with_heads > 0)) {
+    throw usage_error("--type bf16 leaves out --attention and --with-heads: take f32 or f64");
+  }
   text_source source(command.input);
   if (command.with_heads > source.model().config.layers) {
     throw usage_error(fmt::format("--with-heads {}: the layers of this model are 1 to {}", command.with_heads,
@@ -155,9 +163,9 @@ void add_encode(CLI::App& app) {
       ->add_option("--with-heads", command->with_heads,
                    "Also write the heads of this layer, from 1, as effective-attention and rank read them")
       ->check(positive_integer());
-  encode->add_option("--type", command->type, "f32 or f64")
+  encode->add_option("--type", command->type, "f32, f64, or bf16: f32 with the factors of products rounded to bfloat16")
       ->capture_default_str()
-      ->check(CLI::IsMember({"f32", "f64"}));
+      ->check(CLI::IsMember({"f32", "f64", "bf16"}));
   encode->add_option("--device", command->device, device_help);
   encode->footer(
       "Writes, for S tokens, L layers, h heads and a model of width d\n"

@@ -90,6 +90,23 @@ TEST_F(encode_command, writes_attention_and_a_sentence_embedding) {
   EXPECT_EQ(first.read<double>("embedding"), part(first.read<double>("hidden"), 2 * s * 21, 21));
 }
 
+TEST_F(encode_command, bfloat16_gives_nearly_the_same_and_says_what_it_cannot_write) {
+  const std::string text = bert() + " --text 'The attention of one head.'";
+  const auto whole = encode(text).read<double>("hidden"),
+             rounded = encode(text + " --type bf16").read<double>("hidden");
+  ASSERT_EQ(whole.size(), rounded.size());
+  double error = 0, size = 0;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    error += (whole[i] - rounded[i]) * (whole[i] - rounded[i]);
+    size += whole[i] * whole[i];
+  }
+  EXPECT_LT(std::sqrt(error / size), 10 * 0x1p-8);
+  EXPECT_GT(error, 0);
+  const command_result refused = nullscope("encode " + text + " --type bf16 --attention --output " + path("x"));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("--type bf16 leaves out --attention"), std::string::npos) << refused.err;
+}
+
 TEST_F(encode_command, texts_of_a_file_are_those_of_single_calls) {
   const std::string file = write("texts.txt", "one head\n\nThe attention of one head is a matrix, and a row.\nit\n");
   const command_result result =

@@ -35,10 +35,11 @@ function_table layers(const std::string& type) {
                              activation_gradients<T>{x["d_x"], x["d_bias"]}, {});
        }},
       {"layer_norm_residual_" + type,
-       {in("x", {rows, d}), in("residual", {rows, d}), in("gamma", {d}), in("beta", {d}), out("y", {rows, d}),
-        out("sum", {rows, d}), out("mean", {rows}), out("inverse_deviation", {rows})},
+       {in("x", {rows, d}), in("residual", {rows, d}), in("gamma", {d}), in("beta", {d}), in("bias", {d}),
+        out("y", {rows, d}), out("sum", {rows, d}), out("mean", {rows}), out("inverse_deviation", {rows})},
        [](context& ctx, const arguments& x) {
-         layer_norm_residual(ctx, layer_norm_residual_operands<T>{x["x"], x["residual"], x["gamma"], x["beta"]},
+         layer_norm_residual(ctx,
+                             layer_norm_residual_operands<T>{x["x"], x["residual"], x["gamma"], x["beta"], x["bias"]},
                              layer_norm_residual_results<T>{x["y"], x["sum"], x["mean"], x["inverse_deviation"]});
        }},
       {"layer_norm_backward_" + type,
@@ -166,10 +167,31 @@ function_table passes(const std::string& type) {
   };
 }
 
+function_table rounded() {
+  return {
+      {"linear_bfloat16",
+       {in("x", {rows, in_size}), in("w", {out_size, in_size}), in("bias", {out_size}), out("y", {rows, out_size}),
+        out("pre_activation", {rows, out_size})},
+       [](context& ctx, const arguments& x) {
+         linear(ctx, linear_operands<bfloat16>{x["x"], x["w"], x["bias"]},
+                linear_results<float>{x["y"], x["pre_activation"]}, {activation::gelu});
+       }},
+      {"forward_rounded",
+       {out("hidden", {3, batch, S, d}), in("rounded_values", {parameter_count()})},
+       [](context& ctx, const arguments& x) {
+         const transformer<float> model(ctx, small_config());
+         const token_batch tokens = small_batch(ctx);
+         forward(ctx, model, tokens, forward_results<float>{.hidden = x["hidden"]},
+                 forward_options<float>{.rounded_values = x["rounded_values"]})
+             .wait();
+       }},
+  };
+}
+
 }  // namespace
 
 function_table model_functions(bool fp64) {
-  const function_table of_float = joined(layers<float>("float"), passes<float>("float"));
+  const function_table of_float = joined(joined(layers<float>("float"), passes<float>("float")), rounded());
   return fp64 ? joined(of_float, joined(layers<double>("double"), passes<double>("double"))) : of_float;
 }
 

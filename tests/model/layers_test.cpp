@@ -109,6 +109,33 @@ TEST_P(layers_test, linear_and_its_gradients_agree_with_loops) {
   });
 }
 
+TEST_P(layers_test, linear_of_bfloat16_sums_in_float) {
+  const std::int64_t rows = 7, in = 37, out = 21;
+  const auto round = [](const std::vector<float>& numbers) {
+    std::vector<bfloat16> result;
+    for (const float number : numbers) result.emplace_back(number);
+    return result;
+  };
+  const std::vector<bfloat16> x = round(random_numbers<float>(rows * in, 1)),
+                              w = round(random_numbers<float>(out * in, 2));
+  const std::vector<float> b = random_numbers<float>(out, 3);
+  const tensor<bfloat16> x_(ctx_, {rows, in}, x), w_(ctx_, {out, in}, w);
+  const tensor<float> b_(ctx_, {out}, b);
+  tensor<float> y(ctx_, {rows, out}), pre(ctx_, {rows, out});
+  linear(ctx_, linear_operands<bfloat16>{x_, w_, b_}, {y, pre}, {activation::relu}).wait_and_throw();
+  host expected_pre, expected_y;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < out; ++j) {
+      double sum = b[j];
+      for (std::int64_t k = 0; k < in; ++k) sum += double(float(x[i * in + k])) * float(w[j * in + k]);
+      expected_pre.push_back(sum);
+      expected_y.push_back(std::max(sum, 0.0));
+    }
+  }
+  EXPECT_LT(scaled_residual(pre.to_host(), expected_pre, in), 10);
+  EXPECT_LT(scaled_residual(y.to_host(), expected_y, in), 10);
+}
+
 TEST_P(layers_test, layer_norm_of_a_sum_and_its_gradients_agree_with_loops) {
   on_every_layout([]<class T>(context& ctx) {
     for (const auto& [rows, columns] : shapes) {
@@ -116,11 +143,12 @@ TEST_P(layers_test, layer_norm_of_a_sum_and_its_gradients_agree_with_loops) {
       const std::int64_t size = rows * columns;
       const double epsilon = 1e-3;
       const auto x = random_numbers<T>(size, 1), r = random_numbers<T>(size, 2), g = random_numbers<T>(columns, 3),
-                 b = random_numbers<T>(columns, 4), d = random_numbers<T>(size, 5), e = random_numbers<T>(size, 6);
-      const tensor<T> x_(ctx, {rows, columns}, x), r_(ctx, {rows, columns}, r), g_(ctx, {columns}, g),
-          b_(ctx, {columns}, b), d_(ctx, {rows, columns}, d), e_(ctx, {rows, columns}, e);
+                 b = random_numbers<T>(columns, 4), d = random_numbers<T>(size, 5), e = random_numbers<T>(size, 6),
+                 c = random_numbers<T>(columns, 7);
+      const tensor<T> c_(ctx, {columns}, c), x_(ctx, {rows, columns}, x), r_(ctx, {rows, columns}, r),
+          g_(ctx, {columns}, g), b_(ctx, {columns}, b), d_(ctx, {rows, columns}, d), e_(ctx, {rows, columns}, e);
       tensor<T> y(ctx, {rows, columns}), sum(ctx, {rows, columns}), mean(ctx, {rows}), inverse(ctx, {rows});
-      layer_norm_residual(ctx, {x_, r_, g_, b_}, {y, sum, mean, inverse}, {epsilon}).wait_and_throw();
+      layer_norm_residual(ctx, {x_, r_, g_, b_, c_}, {y, sum, mean, inverse}, {epsilon}).wait_and_throw();
       tensor<T> d_sum(ctx, {rows, columns}), d_g(ctx, {columns}, g), d_b(ctx, {columns}, b), d_c(ctx, {columns});
       layer_norm_backward(ctx, {sum, g_, mean, inverse, d_, e_}, {d_sum, d_g, d_b, {}}).wait_and_throw();
       layer_norm_backward(ctx, {sum, g_, mean, inverse, d_, e_}, {d_sum, {}, {}, d_c}, {.accumulate = false})
@@ -129,7 +157,7 @@ TEST_P(layers_test, layer_norm_of_a_sum_and_its_gradients_agree_with_loops) {
                                                expected_c(columns);
       for (std::int64_t i = 0; i < rows; ++i) {
         double m = 0, v = 0;
-        const auto s = [&](std::int64_t j) { return double(x[i * columns + j]) + r[i * columns + j]; };
+        const auto s = [&](std::int64_t j) { return double(x[i * columns + j]) + c[j] + r[i * columns + j]; };
         for (std::int64_t j = 0; j < columns; ++j) m += s(j) / columns;
         for (std::int64_t j = 0; j < columns; ++j) v += (s(j) - m) * (s(j) - m) / columns;
         const double scale = 1 / std::sqrt(v + epsilon);

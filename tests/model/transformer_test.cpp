@@ -239,6 +239,54 @@ TEST_P(transformer_test, logits_from_one_token_equal_those_from_all) {
   }
 }
 
+TEST_P(transformer_test, a_pass_in_bfloat16_differs_by_its_rounding_alone) {
+  for (const auto& [name, config] : kinds()) {
+    if (config.width == 1) continue;  // a norm of one number is zero, whatever was rounded
+    SCOPED_TRACE(name);
+    const transformer<double> model = make_model(config);
+    transformer<float> narrow(ctx_, config);
+    const std::vector<double> values = model.values().to_host();
+    narrow.values().copy_from(std::vector<float>(values.begin(), values.end()));
+    const token_batch batch(ctx_, config, sequences(config));
+    const std::int64_t rows = batch.size() * batch.tokens();
+    tensor<double> expected(ctx_, {config.layers + 1, batch.size(), batch.tokens(), config.width});
+    tensor<float> found(ctx_, expected.shape());
+    const tensor<bfloat16> rounded = rounded_values(ctx_, narrow);
+    forward(ctx_, model, batch, {.hidden = expected}).wait_and_throw();
+    forward(ctx_, narrow, batch, {.hidden = found}, {.rounded_values = rounded}).wait_and_throw();
+    double error = 0, size = 0;
+    const std::vector<double> reference = expected.to_host();
+    const std::vector<float> numbers = found.to_host();
+    for (std::int64_t row = 0; row < rows; ++row) {
+      if (row % batch.tokens() >= batch.lengths()[static_cast<std::size_t>(row / batch.tokens())]) continue;
+      for (std::int64_t c = 0; c < config.width; ++c) {
+        const auto at = static_cast<std::size_t>((config.layers * rows + row) * config.width + c);
+        error += (numbers[at] - reference[at]) * (numbers[at] - reference[at]);
+        size += reference[at] * reference[at];
+      }
+    }
+    const double products = 6.0 * static_cast<double>(config.layers), epsilon = 0x1p-8;
+    EXPECT_LT(std::sqrt(error / size) / (products * epsilon), 10);
+    EXPECT_GT(std::sqrt(error / size), 0x1p-14) << "nothing was rounded to bfloat16";
+  }
+}
+
+TEST_P(transformer_test, refuses_rounded_values_where_they_have_no_place) {
+  const transformer_config config = base_config();
+  transformer<float> model(ctx_, config);
+  model.initialise(ctx_, 1);
+  const token_batch batch(ctx_, config, sequences(config));
+  const tensor<bfloat16> rounded = rounded_values(ctx_, model), small(ctx_, {3});
+  tensor<float> logits(ctx_, {batch.size(), config.classes});
+  forward_record<float> record(ctx_, config, batch.size(), batch.tokens(), keep::backward);
+  const auto message = [&](const forward_options<float>& options) {
+    return test::message_of<invalid_argument>([&] { forward(ctx_, model, batch, {.logits = logits}, options); });
+  };
+  EXPECT_NE(message({.rounded_values = small}).find("rounded_values (3)"), std::string::npos);
+  EXPECT_NE(message({.record = &record, .rounded_values = rounded}).find("no backward pass"), std::string::npos);
+  EXPECT_NE(message({.training = true, .rounded_values = rounded}).find("no backward pass"), std::string::npos);
+}
+
 TEST_P(transformer_test, refuses_tokens_that_the_model_cannot_take) {
   const transformer_config config = base_config();
   using sequence = token_batch::sequence;

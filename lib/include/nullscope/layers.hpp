@@ -4,13 +4,14 @@
 /// Gradients d_x are dL / dx. Gradients of parameters (d_w, d_bias, d_gamma, d_beta, tables) are added to what is there
 /// if `accumulate` is set, and overwrite it otherwise. All sums have a fixed order: the same input gives the same bits.
 ///
-/// Float and double; `linear` and `layer_norm_residual` also from bfloat16. Errors as context.hpp says:
+/// Float and double; `linear` also from bfloat16, with bias and results in float. Errors as context.hpp says:
 /// invalid_argument names the operand and its shape.
 #pragma once
 
 #include <cstdint>
 #include <nullscope/bfloat16.hpp>
 #include <nullscope/context.hpp>
+#include <nullscope/gemm.hpp>
 #include <nullscope/operation.hpp>
 #include <nullscope/random.hpp>
 #include <nullscope/view.hpp>
@@ -24,9 +25,9 @@ enum class activation { none, relu, gelu, gelu_tanh, tanh };
 /// y = f(x w^T + bias)
 template <class T>
 struct linear_operands {
-  view<const T, 2> x;          ///< (rows, in)
-  view<const T, 2> w;          ///< (out, in)
-  view<const T, 1> bias = {};  ///< (out); default: none
+  view<const T, 2> x;                      ///< (rows, in)
+  view<const T, 2> w;                      ///< (out, in)
+  view<const product_of<T>, 1> bias = {};  ///< (out); default: none
 };
 template <class T>
 struct linear_results {
@@ -39,6 +40,8 @@ struct linear_options {
 sycl::event linear(context& ctx, const linear_operands<float>& operands, const linear_results<float>& results,
                    const linear_options& options = {}, const events& dependencies = {});
 sycl::event linear(context& ctx, const linear_operands<double>& operands, const linear_results<double>& results,
+                   const linear_options& options = {}, const events& dependencies = {});
+sycl::event linear(context& ctx, const linear_operands<bfloat16>& operands, const linear_results<float>& results,
                    const linear_options& options = {}, const events& dependencies = {});
 
 /// Gradients of a linear layer from d_y, the gradient of x w^T + bias.
@@ -87,12 +90,14 @@ sycl::event activation_backward(context& ctx, const activation_backward_operands
                                 const activation_gradients<double>& gradients,
                                 const activation_backward_options& options, const events& dependencies = {});
 
-/// sum = x + residual, y = layer_norm(sum) gamma + beta. Without a residual, sum is x and is not written.
+/// sum = x + bias + residual, y = layer_norm(sum) gamma + beta. The bias is that of the linear layer which made x:
+/// added here, it costs no pass of its own.
 template <class T>
 struct layer_norm_residual_operands {
   view<const T, 2> x;                 ///< (rows, columns)
   view<const T, 2> residual = {};     ///< (rows, columns)
   view<const T, 1> gamma, beta = {};  ///< (columns)
+  view<const T, 1> bias = {};         ///< (columns); default: none
 };
 template <class T>
 struct layer_norm_residual_results {

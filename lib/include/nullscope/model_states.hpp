@@ -27,6 +27,10 @@ struct model_states_options {
   /// One vector from the last hidden state: a sentence embedding.
   std::optional<pooling> pool = std::nullopt;
   bool normalise = false;  ///< scale it to length one
+
+  /// Products and attention in bfloat16, as in forward_options; not with `attention` or `heads_of_layer`, whose numbers
+  /// would not be those that the pass used.
+  view<const bfloat16, 1> rounded_values = {};
 };
 
 /// One sequence, without padding, the last dimension fastest. What was not asked for is empty.

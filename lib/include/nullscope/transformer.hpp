@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nullscope/bfloat16.hpp>
 #include <nullscope/context.hpp>
 #include <nullscope/operation.hpp>
 #include <nullscope/random.hpp>
@@ -179,7 +180,16 @@ struct forward_options {
   bool training = false;                ///< dropout is on
   random_stream dropout = {};           ///< one stream per step
   view<const T, 3> inputs = {};  ///< (batch, S, d): instead of the sum of the embeddings (attribution, baselines)
+
+  /// (parameters): `rounded_values` of a float model. The products and the attention of the layers then take factors
+  /// rounded to bfloat16, with sums in float, on the matrix engine if there is one; results differ by some 2^-8 of
+  /// their size. What a layer computes for the pooled token alone stays in float. Not for a pass that `backward`
+  /// follows.
+  view<const bfloat16, 1> rounded_values = {};
 };
+
+/// The parameters of a model, rounded to bfloat16, for forward_options. Waits.
+tensor<bfloat16> rounded_values(context& ctx, const transformer<float>& model);
 
 sycl::event forward(context& ctx, const transformer<float>& model, const token_batch& batch,
                     const forward_results<float>& results, const forward_options<float>& options = {},

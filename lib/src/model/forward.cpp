@@ -87,12 +87,27 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
         "forward: a record for pooled_backward keeps one token of the last layer; hidden and "
         "token_logits need all");
   }
+  const std::int64_t count = model.values().size();
+  check::optional_input(name, "rounded_values", options.rounded_values, {count});
+  if (!options.rounded_values.is_absent()) {
+    const bool is_dense = options.rounded_values.stride[0] == 1;
+    if (!std::is_same_v<T, float> || !is_dense) {
+      check::fail(name, "rounded_values", options.rounded_values, "must be contiguous, and the model of float");
+    }
+    if (options.training || (options.record != nullptr && options.record->what() != keep::heads)) {
+      throw invalid_argument("forward: rounded_values are for passes that no backward pass follows");
+    }
+  }
   const bool needs_pooled = !results.pooled.is_absent() || !results.logits.is_absent();
 
   operation op(ctx, name, dependencies);
   const std::span<const parameter> parameters(model.parameters());
   const detail::outer_weights<const T> outer(parameters, model.values().data());
   detail::pass<T> pass{ctx, config, batch.device_lengths(), options.training, options.dropout};
+  if (!options.rounded_values.is_absent()) {
+    pass.values = model.values().data();
+    pass.rounded = options.rounded_values.data;
+  }
   pass.bias = detail::take_relative_bias(op, config, outer.relative_bias, s);
   const auto matrix = [&](std::int64_t count) { return op.take_array<T>(count, d); };
   const bool is_pre = config.order == norm_order::pre;
@@ -173,11 +188,11 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
     } else {
       output = place_of(layer + 1);
     }
-    detail::layer_forward(pass, detail::layer_weights<const T>(parameters, model.values().data(), layer), shape, layer,
-                          entering, record, output);
+    const detail::layer_weights<const T> weights(parameters, model.values().data(), layer);
+    detail::layer_forward(pass, weights, shape, layer, entering, record, output);
     if (is_pre) {
       if (layer > 0) also_to_results(layer, record.input);
-      entering = {output, record.attention_sum};
+      entering = {output, record.attention_sum, detail::norm_adds_bias(pass) ? weights.down_bias : view<const T, 1>{}};
     } else {
       if (output.extent[0] == rows) also_to_results(layer + 1, output);
       hidden = output;
@@ -191,7 +206,7 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
     const bool has_layers = config.layers > 0;
     layer_norm_residual(ctx,
                         {has_layers ? entering.x : view<const T, 2>(hidden), entering.residual, outer.final_norm.gamma,
-                         outer.final_norm.beta},
+                         outer.final_norm.beta, entering.bias},
                         {output, views.last_sum, views.final_mean, views.final_inverse_deviation},
                         {config.norm_epsilon});
     if (!asked.is_absent() && asked.data != output.data) copy(ctx, output, asked);
@@ -216,6 +231,12 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
 }
 
 }  // namespace
+
+tensor<bfloat16> rounded_values(context& ctx, const transformer<float>& model) {
+  tensor<bfloat16> result(ctx, {model.values().size()});
+  copy(ctx, model.values(), result).wait_and_throw();
+  return result;
+}
 
 sycl::event forward(context& ctx, const transformer<float>& model, const token_batch& batch,
                     const forward_results<float>& results, const forward_options<float>& options,

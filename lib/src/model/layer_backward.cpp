@@ -117,7 +117,9 @@ void layer_backward(const pass<T>& p, const layer_weights<const T>& weights, con
   const bool has_dropout = p.training && p.config.dropout > 0;
   const view<T, 1> fused_output_bias = has_dropout ? view<T, 1>{} : gradients.output_bias;
   const view<T, 1> fused_down_bias = has_dropout ? view<T, 1>{} : gradients.down_bias;
-  const view<T, 2> d_sum = op.take_array<T>(shape.query_rows(), d);  // of attention_sum
+  // Of attention_sum. In a whole post-LN layer it is a part of the input's gradient, to which attention adds the rest.
+  const bool begins_input = !is_pre && !shape.is_narrow();
+  const view<T, 2> d_sum = begins_input ? d_input : op.take_array<T>(shape.query_rows(), d);
   if (is_pre) {
     const view<T, 2> d_feed_forward = undrop(op, p, d_output, layer, 2),
                      d_middle = op.take_array<T>(d_sum.extent[0], d);
@@ -148,8 +150,7 @@ void layer_backward(const pass<T>& p, const layer_weights<const T>& weights, con
   }
   const auto by_sequence = [&](const view<T, 2>& x) { return contiguous(x.data, shape.batch, shape.tokens, d); };
   if (!is_pre) {
-    if (!shape.is_narrow()) {
-      copy(p.ctx, d_sum, d_input);
+    if (begins_input) {
       attention_part_backward<T>(op, p, weights, gradients, shape, record, d_attention, d_input, true, {});
       return void(op.submit());
     }

@@ -1,6 +1,7 @@
 #include "lib/src/model/layer_forward.hpp"
 
 #include <nullscope/attention.hpp>
+#include <nullscope/elementwise.hpp>
 #include <nullscope/layers.hpp>
 #include <nullscope/rows.hpp>
 
@@ -16,6 +17,33 @@ view<T, 2> projected(const layer_record<T>& record, const layer_shape& shape, st
   return contiguous(shape.is_narrow() ? record.k.data : record.q.data, shape.rows(), width);
 }
 
+/// The same part of the parameters, rounded to bfloat16.
+template <class T, int Rank>
+view<const bfloat16, Rank> rounded(const pass<T>& p, const view<const T, Rank>& part) {
+  view<const bfloat16, Rank> result;
+  result.data = p.rounded + (part.data - p.values);
+  std::copy_n(part.extent, Rank, result.extent);
+  std::copy_n(part.stride, Rank, result.stride);
+  return result;
+}
+
+/// y = f(x w^T + bias), with x and w rounded to bfloat16 if the pass says so.
+template <class T>
+void product(const pass<T>& p, const linear_operands<T>& operands, const linear_results<T>& results,
+             const linear_options& options = {}) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (p.rounded != nullptr) {
+      operation op(p.ctx, "forward");
+      const auto x = op.take_array<bfloat16>(operands.x.extent[0], operands.x.extent[1]);
+      copy(p.ctx, operands.x, x);
+      linear(p.ctx, linear_operands<bfloat16>{x, rounded(p, operands.w), operands.bias}, results, options);
+      op.submit();
+      return;
+    }
+  }
+  linear(p.ctx, operands, results, options);
+}
+
 /// q, k, v = the three parts of x w^T + b; in a narrow layer q of the pooled token alone.
 template <class T>
 void project(const pass<T>& p, const layer_weights<const T>& weights, const layer_shape& shape,
@@ -23,7 +51,7 @@ void project(const pass<T>& p, const layer_weights<const T>& weights, const laye
   const std::int64_t q_width = p.config.query_width(), width = 2 * q_width + p.config.value_width();
   const view<const T, 1>& bias = weights.query_key_value_bias;
   if (!shape.is_narrow()) {
-    linear(p.ctx, {seen, weights.query_key_value, bias}, {projected(record, shape, width)});
+    product<T>(p, {seen, weights.query_key_value, bias}, {projected(record, shape, width)});
     return;
   }
   const auto part = [&](std::int64_t first, std::int64_t count) {
@@ -33,8 +61,38 @@ void project(const pass<T>& p, const layer_weights<const T>& weights, const laye
   linear_operands<T> query = part(0, q_width), key_value = part(q_width, width - q_width);
   query.x = record.query_input;
   key_value.x = seen;
-  linear(p.ctx, query, {contiguous(record.q.data, shape.query_rows(), q_width)});
-  linear(p.ctx, key_value, {projected(record, shape, width - q_width)});
+  product<T>(p, query, {contiguous(record.q.data, shape.query_rows(), q_width)});
+  product<T>(p, key_value, {projected(record, shape, width - q_width)});
+}
+
+/// What the heads attend to, with q, k and v rounded to bfloat16 if the pass says so.
+template <class T>
+void attend(const pass<T>& p, const layer_shape& shape, const layer_record<T>& record) {
+  attention_options options;
+  options.causal = p.config.causal && !shape.is_narrow();  // the pooled token is the last one, which sees all
+  options.lengths = p.lengths;
+  const view<const T, 4> bias = score_bias(p.bias, shape);
+  const attention_results<T> results{.out = record.attended, .log_sum_exp = record.log_sum_exp};
+  if constexpr (std::is_same_v<T, float>) {
+    if (p.rounded != nullptr && !shape.is_narrow()) {
+      operation op(p.ctx, "forward");
+      const view<T, 2> all = projected(record, shape, 2 * p.config.query_width() + p.config.value_width());
+      const auto rounded_all = op.take_array<bfloat16>(all.extent[0], all.extent[1]);
+      copy(p.ctx, all, rounded_all);
+      const auto part = [&](const view<T, 4>& x) {
+        view<const bfloat16, 4> result;
+        result.data = rounded_all.data + (x.data - all.data);
+        std::copy_n(x.extent, 4, result.extent);
+        std::copy_n(x.stride, 4, result.stride);
+        return result;
+      };
+      const attention_operands<bfloat16> heads{part(record.q), part(record.k), part(record.v), bias};
+      attention(p.ctx, heads, results, options);
+      op.submit();
+      return;
+    }
+  }
+  attention(p.ctx, {record.q, record.k, record.v, bias}, results, options);
 }
 
 /// The sum of the heads' outputs.
@@ -67,7 +125,7 @@ void layer_forward(const pass<T>& p, const layer_weights<const T>& weights, cons
     const bool is_first = entering.x.is_absent();
     layer_norm_residual(p.ctx,
                         {is_first ? view<const T, 2>(record.input) : entering.x, entering.residual,
-                         weights.attention_norm.gamma, weights.attention_norm.beta},
+                         weights.attention_norm.gamma, weights.attention_norm.beta, entering.bias},
                         {record.normed_input, is_first ? view<T, 2>{} : record.input, record.attention_mean,
                          record.attention_inverse_deviation},
                         norm);
@@ -86,29 +144,30 @@ void layer_forward(const pass<T>& p, const layer_weights<const T>& weights, cons
     pooled_attention<T>(p, weights, shape, seen, record);
   } else {
     project(p, weights, shape, seen, record);
-    attention_options options;
-    options.causal = p.config.causal && !shape.is_narrow();  // the pooled token is the last one, which sees all
-    options.lengths = p.lengths;
-    attention(p.ctx, {record.q, record.k, record.v, score_bias(p.bias, shape)},
-              {.out = record.attended, .log_sum_exp = record.log_sum_exp}, options);
+    attend(p, shape, record);
   }
   if (p.config.merge == head_merge::added) add_heads(p, shape, record);
 
   // The output of attention goes where its sum with the residual will be.
-  linear(p.ctx, {record.merged, weights.output, weights.output_bias}, {record.attention_sum});
+  const bool is_fused = norm_adds_bias(p);
+  const view<const T, 1> none;
+  product<T>(p, {record.merged, weights.output, is_fused ? none : weights.output_bias}, {record.attention_sum});
   drop(p, record.attention_sum, layer, 1);
   const norm_weights<const T>& second = is_pre ? weights.feed_forward_norm : weights.attention_norm;
-  layer_norm_residual(p.ctx, {record.attention_sum, residual, second.gamma, second.beta},
-                      {record.middle, record.attention_sum, is_pre ? record.feed_forward_mean : record.attention_mean,
-                       is_pre ? record.feed_forward_inverse_deviation : record.attention_inverse_deviation},
-                      norm);
-  linear(p.ctx, {record.middle, weights.up, weights.up_bias}, {record.activated, record.pre_activation},
-         {p.config.function});
+  layer_norm_residual(
+      p.ctx, {record.attention_sum, residual, second.gamma, second.beta, is_fused ? weights.output_bias : none},
+      {record.middle, record.attention_sum, is_pre ? record.feed_forward_mean : record.attention_mean,
+       is_pre ? record.feed_forward_inverse_deviation : record.attention_inverse_deviation},
+      norm);
+  product<T>(p, {record.middle, weights.up, weights.up_bias}, {record.activated, record.pre_activation},
+             {p.config.function});
   const view<T, 2> sum = is_pre ? output : record.feed_forward_sum;
-  linear(p.ctx, {record.activated, weights.down, weights.down_bias}, {sum});
+  product<T>(p, {record.activated, weights.down, is_fused ? none : weights.down_bias}, {sum});
   drop(p, sum, layer, 2);
   if (is_pre) return;
-  layer_norm_residual(p.ctx, {sum, record.middle, weights.feed_forward_norm.gamma, weights.feed_forward_norm.beta},
+  layer_norm_residual(p.ctx,
+                      {sum, record.middle, weights.feed_forward_norm.gamma, weights.feed_forward_norm.beta,
+                       is_fused ? weights.down_bias : none},
                       {output, sum, record.feed_forward_mean, record.feed_forward_inverse_deviation}, norm);
 }
 

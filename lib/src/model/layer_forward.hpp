@@ -20,6 +20,8 @@ struct pass {
   random_stream dropout;       // of this step; layers take streams after it
   view<const T, 2> bias = {};  // (heads, 2 S - 1): relative positions
   view<T, 2> d_relative = {};  // (buckets, heads): backward: gradient of the weights behind the bias
+  const T* values = nullptr;   // the parameters, and the same rounded to bfloat16, if products are to take them
+  const bfloat16* rounded = nullptr;
 };
 
 /// The table (heads, 2 tokens - 1) of the bias; absent if the model has none.
@@ -49,12 +51,20 @@ void drop(const pass<T>& p, const view<T, 2>& x, std::int64_t layer, int place);
 ///
 /// Post-LN: output = norm(middle + feed_forward(middle)).
 /// Pre-LN: output = attention_sum + feed_forward(middle) is not added up here: `output` gets feed_forward alone, and
-/// the next norm adds attention_sum to it. `entering` is that pair of the layer before; in the first layer it is
-/// absent, and record.input holds the hidden state already.
+/// the next norm adds attention_sum to it. `entering` is that pair of the layer before, with the bias of its last
+/// product if that is still to be added; in the first layer it is absent, and record.input holds the hidden state
+/// already.
 template <class T>
 struct residual_pair {
   view<const T, 2> x = {}, residual = {};
+  view<const T, 1> bias = {};
 };
+
+/// Whether norms add the biases of the products before them. Dropout comes between the two.
+template <class T>
+bool norm_adds_bias(const pass<T>& p) {
+  return !p.training || p.config.dropout == 0;
+}
 
 template <class T>
 void layer_forward(const pass<T>& p, const layer_weights<const T>& weights, const layer_shape& shape,

@@ -11,9 +11,10 @@
 namespace nullscope {
 namespace {
 
-template <class T>
-sycl::event run_linear(context& ctx, const linear_operands<T>& operands, const linear_results<T>& results,
+template <class In>
+sycl::event run_linear(context& ctx, const linear_operands<In>& operands, const linear_results<product_of<In>>& results,
                        const linear_options& options, const events& dependencies) {
+  using T = product_of<In>;
   constexpr const char* name = "linear";
   const auto& [x, w, bias] = operands;
   const std::int64_t rows = x.extent[0], in = x.extent[1], out = w.extent[0];
@@ -117,6 +118,10 @@ sycl::event linear(context& ctx, const linear_operands<float>& operands, const l
   return run_linear(ctx, operands, results, options, dependencies);
 }
 sycl::event linear(context& ctx, const linear_operands<double>& operands, const linear_results<double>& results,
+                   const linear_options& options, const events& dependencies) {
+  return run_linear(ctx, operands, results, options, dependencies);
+}
+sycl::event linear(context& ctx, const linear_operands<bfloat16>& operands, const linear_results<float>& results,
                    const linear_options& options, const events& dependencies) {
   return run_linear(ctx, operands, results, options, dependencies);
 }

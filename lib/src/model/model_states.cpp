@@ -81,7 +81,8 @@ device_states<T> compute(context& ctx, const transformer<T>& model, const token_
   if (options.attention || options.heads_of_layer > 0) record.emplace(ctx, config, b, s, keep::heads);
 
   operation op(ctx, "read_states");  // one, so that all kernels are compiled together
-  forward(ctx, model, batch, {.hidden = result.hidden}, {.record = record ? &*record : nullptr});
+  forward(ctx, model, batch, {.hidden = result.hidden},
+          {.record = record ? &*record : nullptr, .rounded_values = options.rounded_values});
   const forward_views<T> kept = record ? record->views(b, s) : forward_views<T>{};
   if (config.relative_buckets > 0) {
     result.bias_table = tensor<T>(ctx, {heads, 2 * s - 1});
@@ -157,6 +158,9 @@ std::vector<model_states<T>> read_states(context& ctx, const transformer<T>& mod
   if (options.heads_of_layer < 0 || options.heads_of_layer > config.layers) {
     throw invalid_argument(
         fmt::format("read_states: the model has layers 1 to {}, not {}", config.layers, options.heads_of_layer));
+  }
+  if (!options.rounded_values.is_absent() && (options.attention || options.heads_of_layer > 0)) {
+    throw invalid_argument("read_states: rounded_values leave out attention and heads, which need them unrounded");
   }
   config.pairs = false;
   const token_batch batch(ctx, config, sequences);

@@ -18,7 +18,7 @@ sycl::event run_forward(context& ctx, const layer_norm_residual_operands<T>& ope
                         const layer_norm_residual_results<T>& results, const layer_norm_residual_options& options,
                         const events& dependencies) {
   constexpr const char* name = "layer_norm_residual";
-  const auto& [x, residual, gamma, beta] = operands;
+  const auto& [x, residual, gamma, beta, bias] = operands;
   const std::int64_t rows = x.extent[0], columns = x.extent[1];
   check::device_type<T>(name, ctx);
   check::input(name, "x", x);
@@ -26,6 +26,7 @@ sycl::event run_forward(context& ctx, const layer_norm_residual_operands<T>& ope
   check::input(name, "gamma", gamma);
   check::shape(name, "gamma", gamma, {columns});
   check::optional_input(name, "beta", beta, {columns});
+  check::optional_input(name, "bias", bias, {columns});
   check::output(name, "y", results.y);
   check::shape(name, "y", results.y, {rows, columns});
   check::optional_output(name, "sum", results.sum, {rows, columns});
@@ -35,12 +36,12 @@ sycl::event run_forward(context& ctx, const layer_norm_residual_operands<T>& ope
     throw invalid_argument(fmt::format("{}: epsilon is {}; it must not be negative", name, options.epsilon));
   }
   operation op(ctx, name, dependencies);
-  const detail::team_shape team =
-      detail::choose_team(ctx.layout(), columns, all_neighbours(x, residual, gamma, beta, results.y, results.sum));
+  const detail::team_shape team = detail::choose_team(
+      ctx.layout(), columns, all_neighbours(x, residual, gamma, beta, bias, results.y, results.sum));
   detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
     detail::launch_rows<Items>(
         op, team, rows, columns * static_cast<std::int64_t>(sizeof(T)),
-        kernels::layer_norm_residual<T, W, Items>{x, residual, results.y, results.sum, gamma, beta, results.mean,
+        kernels::layer_norm_residual<T, W, Items>{x, residual, results.y, results.sum, gamma, beta, bias, results.mean,
                                                   results.inverse_deviation, static_cast<T>(options.epsilon), 0});
   });
   return op.submit();
