@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <map>
 
@@ -66,7 +67,11 @@ std::string scatter_chart(const explained_result& result) {
   chart_series supporting{"for " + result.label, chart_colour::blue, chart_mark::circle, {}};
   chart_series opposing{"against it", chart_colour::orange, chart_mark::circle, {}};
   double reach = 1e-9, low = 0, high = 0;
-  for (auto& [token, point] : points) {
+  std::vector<chart_point> ranked;  // by the size of v exp(s): labels of the first ones have room
+  for (const auto& [token, point] : points) ranked.push_back(point);
+  std::ranges::stable_sort(ranked, std::greater<>{},
+                           [](const chart_point& p) { return std::abs(p.x) * std::exp(p.y); });
+  for (const chart_point& point : ranked) {
     reach = std::max(reach, std::abs(point.x));
     low = std::min(low, point.low);
     high = std::max(high, point.high);
