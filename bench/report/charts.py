@@ -98,16 +98,20 @@ def roofline(points, roofs, bandwidth):
     y = Axis([p[4] for p in points] + list(roofs.values()), 470, 34)
     parts = frame(x, y, "flops per byte of memory traffic", "GFLOP/s")
     if bandwidth:
-        top = max(roofs.values(), default=y.high)
-        begin, end = max(x.low, y.low / bandwidth), min(x.high, top / bandwidth)
+        begin, end = max(x.low, y.low / bandwidth), min(x.high, max(roofs.values(), default=y.high) / bandwidth)
         if end > begin:
+            middle = math.sqrt(begin * end)
             parts += [line(x.place(begin), y.place(begin * bandwidth), x.place(end), y.place(end * bandwidth), "#444", 1.6),
-                      text(x.place(begin) + 8, y.place(begin * bandwidth) - 6 if begin * bandwidth > 2 * y.low else y.begin - 12,
-                           f"memory {number(bandwidth)} GB/s", size=11, color="#444")]
-    for kind, peak in sorted(roofs.items()):
+                      text(x.place(middle) - 8, y.place(middle * bandwidth) - 6, f"memory {number(bandwidth)} GB/s", "end", 11, "#444")]
+    label_above = None  # where the last label stands, so that the next one does not cover it
+    for kind, peak in sorted(roofs.items(), key=lambda roof: -roof[1]):
         begin = min(x.high, max(x.low, peak / bandwidth)) if bandwidth else x.low
+        label = y.place(peak) - 5
+        if label_above is not None and label - label_above < 13:
+            label = y.place(peak) + 13
+        label_above = label
         parts += [line(x.place(begin), y.place(peak), x.end, y.place(peak), "#444", 1.6),
-                  text(x.end - 4, y.place(peak) - 5, f"{kind} {number(peak)} GFLOP/s", "end", 11, "#444")]
+                  text(x.end - 4, label, f"{kind} {number(peak)} GFLOP/s", "end", 11, "#444")]
     groups = sorted({p[1] for p in points})
     color = {group: COLORS[i % len(COLORS)] for i, group in enumerate(groups)}
     for name, group, shape, intensity, rate in points:

@@ -154,7 +154,7 @@ def device_facts(run):
             ("compute units", device.get("compute_units")), ("host", run.get("host", {}).get("cpu")),
             ("peak GFLOP/s", ", ".join(f"{k} {charts.number(v)}" for k, v in peaks.get("gflops", {}).items())),
             ("copy GB/s", ", ".join(f"{k} MiB {charts.number(v)}" for k, v in
-                                    peaks.get("copy_gigabytes_per_second", {}).items())),
+                                    sorted(peaks.get("copy_gigabytes_per_second", {}).items(), key=lambda one: int(one[0])))),
             ("clock MHz", span_of([s["clock_mhz"] for s in clocks if s.get("clock_mhz")])),
             ("power W", span_of([s["power_watts"] for s in clocks if s.get("power_watts")])),
             ("nullscope", run.get("nullscope")), ("runtime", run.get("runtime")), ("compiler", run.get("compiler")),

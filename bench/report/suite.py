@@ -25,12 +25,18 @@ def programs_in(folder):
     return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith("_bench"))
 
 
+def program_name(path):
+    return os.path.basename(path).removesuffix("_bench")
+
+
 def names_in(program, flags):
-    """The benchmarks of a program, in the order in which they run."""
+    """The benchmarks of a program, in the order in which they run, and what went wrong. Wrong flags are wrong for all."""
     found = subprocess.run([program, *flags, "--benchmark_list_tests"], capture_output=True, text=True, check=False)
-    if found.returncode != 0:
-        sys.exit(found.stderr.strip() or f"{program}: failed with exit code {found.returncode}")
-    return found.stdout.split()
+    if found.returncode == 2:
+        print(found.stderr.strip(), file=sys.stderr)
+        sys.exit(2)
+    error = "" if found.returncode == 0 else found.stderr.strip() or f"exit code {found.returncode}"
+    return found.stdout.split() if not error else [], error
 
 
 def quick_names(names):
@@ -68,14 +74,13 @@ class Progress:
 
 def run_program(program, names, settings, device_flags, progress):
     """Runs these benchmarks of a program. Returns Google Benchmark's document and what went wrong, if anything."""
-    name = os.path.basename(program).removesuffix("_bench")
     with tempfile.TemporaryDirectory() as folder:
         out, log = os.path.join(folder, "out.json"), os.path.join(folder, "log")
         flags = [f"--benchmark_out={out}", f"--benchmark_repetitions={settings['repetitions']}",
                  f"--benchmark_min_time={settings['min_time']}",
                  "--benchmark_filter=^(" + "|".join(re.escape(n).replace("\\-", "-") for n in names) + ")$"]
         with open(log, "w+", encoding="utf-8") as errors:
-            progress.show(name)
+            progress.show(program_name(program))
             running = subprocess.Popen([program, *device_flags, *flags], stdout=subprocess.PIPE, stderr=errors, text=True)
             seen = set()
             for printed in running.stdout:
@@ -131,24 +136,27 @@ def measure(args, device, budget=None):
         settings["repetitions"] = args.repetitions
     device_flags = ["--device", device] if device else []
     filters = [f"--benchmark_filter={args.filter}"] if args.filter else []
-    selected = []
+    selected, broken = [], []
     for program in programs_in(args.programs):
-        names = names_in(program, device_flags + filters)
+        names, error = names_in(program, device_flags + filters)
+        if error:
+            broken.append({"name": program_name(program), "seconds": 0, "error": error})
         if names:
             selected.append((program, quick_names(names) if args.quick else names))
     if not selected:
-        sys.exit(f"bench: no benchmark has a name that matches {args.filter}; see ./run bench --benchmark_list_tests")
+        print(f"bench: no benchmark has a name that matches {args.filter}; see ./run bench --benchmark_list_tests", file=sys.stderr)
+        sys.exit(2)
     run = {"schema": results.SCHEMA, "version": results.VERSION, "quick": args.quick,
            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
            "host": {"cpu": sensors.cpu_name(), "threads": os.cpu_count()}, "device": {}, "settings": settings,
-           "peaks": {"gflops": {}, "copy_gigabytes_per_second": {}}, "sensors": [], "programs": [], "results": []}
+           "peaks": {"gflops": {}, "copy_gigabytes_per_second": {}}, "sensors": [], "programs": broken, "results": []}
     progress = Progress(sum(len(names) for _, names in selected))
     for program, names in selected:
         start = time.monotonic()
         if budget and start - progress.start > budget:
             break
         found, error = run_program(program, names, settings, device_flags, progress)
-        name = os.path.basename(program).removesuffix("_bench")
+        name = program_name(program)
         add_context(run, found.get("context", {}))
         run["programs"].append({"name": name, "seconds": round(time.monotonic() - start, 2), "error": error})
         run["results"] += results.results_of(found, name)

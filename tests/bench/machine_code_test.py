@@ -9,8 +9,11 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "machine_code"))
+import amd
 import intel
 import machine_code
+import nvidia
+import spirv_to_llvm
 from figures import Figures, hottest_loop, short_name
 
 ASSEMBLY = """L0:
@@ -44,6 +47,84 @@ class Reading(unittest.TestCase):
 
     def test_names_are_short(self):
         self.assertEqual(short_name("nullscope::kernels::a<float, nullscope::kernels::b<1> >"), "a<float, b<1> >")
+
+
+PTXAS = """ptxas info    : Compiling entry function '__sycl_kernel_a' for 'sm_80'
+ptxas info    : Function properties for __sycl_kernel_a
+    16 bytes stack frame, 8 bytes spill stores, 4 bytes spill loads
+ptxas info    : Used 60 registers, used 1 barriers, 128 bytes smem, 400 bytes cmem[0]
+ptxas info    : Compiling entry function '__sycl_kernel_b' for 'sm_80'
+ptxas info    : Function properties for __sycl_kernel_b
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers, 400 bytes cmem[0]
+"""
+
+SASS = """		Function : __sycl_kernel_a
+        /*0000*/                   MOV R1, c[0x0][0x28] ;
+        /*0010*/                   FFMA R2, R3, R4, R2 ;
+        /*0020*/                   IADD3 R5, R5, 0x1, RZ ;
+        /*0030*/              @!P0 BRA 0x10 ;
+        /*0040*/                   EXIT ;
+        /*0050*/                   NOP ;
+"""
+
+AMD = """__sycl_kernel_a:
+	v_mov_b32_e32 v0, 0
+.LBB0_1:                                ; =>This Inner Loop Header: Depth=1
+	v_fmac_f32_e32 v0, v1, v2
+	s_cbranch_scc1 .LBB0_1
+	s_endpgm
+.Lfunc_end0:
+; Occupancy: 4
+amdhsa.kernels:
+  - .agpr_count:     2
+    .group_segment_fixed_size: 32
+    .name:           __sycl_kernel_a
+    .private_segment_fixed_size: 0
+    .vgpr_count:     40
+    .vgpr_spill_count: 3
+  - .agpr_count:     0
+    .name:           __sycl_kernel_b
+    .vgpr_count:     7
+    .vgpr_spill_count: 0
+"""
+
+
+class OtherVendors(unittest.TestCase):
+    def test_ptxas_and_sass(self):
+        a, b = (nvidia.figures_of(f"__sycl_kernel_{k}", PTXAS, SASS) for k in "ab")
+        self.assertEqual((a.registers, a.spilled, a.local_bytes, a.private_bytes, a.instructions), (60, 12, 128, 16, 5))
+        self.assertEqual((a.occupancy, b.registers, b.spilled, b.occupancy), (0.5, 255, 0, 0.125))
+        self.assertAlmostEqual(a.loop_products, 1 / 3)
+        self.assertTrue(nvidia.figures_of("__sycl_kernel_c", PTXAS, "").error)
+
+    def test_amd_assembly(self):
+        found = amd.figures_of("__sycl_kernel_a", AMD, "gfx90a")
+        self.assertEqual((found.registers, found.spilled, found.local_bytes, found.occupancy), (42, 3, 32, 0.5))
+        self.assertAlmostEqual(found.loop_products, 1 / 2)
+
+    def test_address_spaces_become_those_of_the_target(self):
+        text = ("  %1 = addrspacecast ptr %0 to ptr addrspace(4)\n  %2 = load ptr addrspace(4), ptr addrspace(1) %1\n"
+                "  call void @llvm.memcpy.p4.p0.i64(ptr addrspace(4) %1, ptr %0, i64 8, i1 false)\n")
+        self.assertEqual(spirv_to_llvm.map_spaces(text, nvidia.TARGET.spaces),
+                         "  %1 = bitcast ptr %0 to ptr\n  %2 = load ptr, ptr addrspace(1) %1\n"
+                         "  call void @llvm.memcpy.p0.p0.i64(ptr %1, ptr %0, i64 8, i1 false)\n")
+        self.assertIn("addrspacecast ptr addrspace(5) %0 to ptr\n",
+                      spirv_to_llvm.map_spaces(text, amd.target_of("gfx90a").spaces))
+
+    def test_functions_of_opencl_have_definitions(self):
+        for name in ("_Z12get_local_idj", "_Z13get_global_idj", "_Z7barrierj", "_Z3madfff", "_Z4sqrtd", "_Z3minll", "_Z3expf",
+                     "_Z5isnanf", "_Z8isnormald", "_Z7signbitf", "_Z10atomic_addPU3AS4Vii", "_Z5ldexpfi", "_Z3absl"):
+            for target in (nvidia.TARGET, amd.target_of("gfx1100")):
+                self.assertIn(f"@{name}(", spirv_to_llvm.definition(name, target) or "", name)
+        self.assertIsNone(spirv_to_llvm.definition("_Z7unknownf", nvidia.TARGET))
+
+    def test_a_call_of_an_unknown_function_is_named(self):
+        _, unknown = spirv_to_llvm.for_target("declare spir_func float @_Z7unknownf(float)\n", nvidia.TARGET)
+        self.assertEqual(unknown, ["_Z7unknownf"])
+
+    def test_parameters_are_split_outside_of_types(self):
+        self.assertEqual(spirv_to_llvm.arguments_of('ptr byval(%"s<a, b>") align 8 %0, i64 %1'), ['ptr byval(%"s<a, b>") align 8 %0', "i64 %1"])
 
 
 class Judging(unittest.TestCase):
