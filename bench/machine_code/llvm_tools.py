@@ -27,7 +27,8 @@ class Tools:
         if done.returncode == 0:
             return ""
         lines = (done.stderr + done.stdout).strip().splitlines()
-        return f"{name}: {lines[0] if lines else 'ends with code ' + str(done.returncode)}"
+        told = next((line for line in lines if "error" in line.lower()), lines[0] if lines else f"ends with code {done.returncode}")
+        return f"{name}: {told.strip()}"
 
     def assemble(self, module, target, processor, libraries, folder, ending):
         """(error, file) of a SPIR-V module as assembly for the processor."""

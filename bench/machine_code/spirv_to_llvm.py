@@ -20,9 +20,9 @@ class Target:
 
 MANGLED = {"f": "float", "d": "double", "l": "i64", "i": "i32", "j": "i32"}
 
-# Functions of OpenCL that LLVM has as intrinsics: name -> (result, or None for that of the arguments; intrinsic; more arguments)
+# Functions of OpenCL that LLVM has as intrinsics of the same arguments.
 INTRINSICS = {"mad": "fma", "fma": "fma", "sqrt": "sqrt", "fmax": "maxnum", "fmin": "minnum", "fabs": "fabs", "min": "smin",
-              "max": "smax", "floor": "floor", "rint": "rint", "trunc": "trunc", "copysign": "copysign", "fma_": "fma"}
+              "max": "smax", "floor": "floor", "rint": "rint", "trunc": "trunc", "copysign": "copysign"}
 SUFFIX = {"float": "f32", "double": "f64", "i64": "i64", "i32": "i32"}
 
 
@@ -152,10 +152,20 @@ def kernel_with_references(match, private, constant):
             f'define internal void @{name}.body({", ".join(inner)}) alwaysinline {{\n')
 
 
+def zeros_by_memset(text):
+    """llvm-spirv fills memory by a copy of zeros in a variable, whose address space AMD's back end does not have."""
+    for name in re.findall(r"^(@\S+) = internal global \[\d+ x i8\] zeroinitializer", text, flags=re.MULTILINE):
+        text = re.sub(rf"(%\S+) = bitcast ptr {name} to ptr\n(\s+)call void @llvm\.memcpy\.p0\.p0\.i64\((ptr[^,]*), ptr[^,]* \1, "
+                      r"(i64 \d+, i1 false\))", r"\1 = bitcast ptr null to ptr\n\2call void @llvm.memset.p0.i64(\3, i8 0, \4", text)
+        if not re.search(rf"[ (]{name}\b(?! =)", text):
+            text = re.sub(rf"^{name} = .*\n", "", text, flags=re.MULTILINE)
+    return text + "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n"
+
+
 def for_target(text, target):
     """The module of llvm-spirv for the target, with definitions of the functions that it calls; and the functions that are not known."""
     text = re.sub(r"^target (datalayout|triple) = .*\n", "", text, flags=re.MULTILINE)
-    text = map_spaces(text, target.spaces)
+    text = map_spaces(zeros_by_memset(text), target.spaces)
     if target.kernel_convention == "amdgpu_kernel":
         private = target.spaces[0]
         text = re.sub(r"^(\s+%\S+ = alloca .+?)$", rf"\1, addrspace({private})", text, flags=re.MULTILINE)

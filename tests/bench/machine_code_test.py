@@ -123,6 +123,13 @@ class OtherVendors(unittest.TestCase):
         _, unknown = spirv_to_llvm.for_target("declare spir_func float @_Z7unknownf(float)\n", nvidia.TARGET)
         self.assertEqual(unknown, ["_Z7unknownf"])
 
+    def test_copies_of_zeros_become_fills(self):
+        text = ("@0 = internal global [16 x i8] zeroinitializer, align 8\n  %5 = bitcast ptr @0 to ptr\n"
+                "  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %4, ptr align 8 %5, i64 16, i1 false)\n")
+        changed = spirv_to_llvm.zeros_by_memset(text)
+        self.assertIn("call void @llvm.memset.p0.i64(ptr align 8 %4, i8 0, i64 16, i1 false)", changed)
+        self.assertNotIn("@0", changed)
+
     def test_parameters_are_split_outside_of_types(self):
         self.assertEqual(spirv_to_llvm.arguments_of('ptr byval(%"s<a, b>") align 8 %0, i64 %1'), ['ptr byval(%"s<a, b>") align 8 %0', "i64 %1"])
 
