@@ -26,11 +26,13 @@ void add_experiment(CLI::App& app);
 void add_explain(CLI::App& app);
 void add_faithfulness(CLI::App& app);
 void add_experiment_reversal(CLI::App& app);  ///< after add_experiment
+void add_identify(CLI::App& app);
 void add_models(CLI::App& app);
 void add_rank(CLI::App& app);
 void add_structure(CLI::App& app);
 void add_svd(CLI::App& app);
 void add_sweep(CLI::App& app);
 void add_train(CLI::App& app);
+void add_view(CLI::App& app);
 
 }  // namespace nullscope::cli

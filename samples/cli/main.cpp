@@ -58,12 +58,14 @@ int main(int argc, char** argv) {
   nullscope::cli::add_explain(app);
   nullscope::cli::add_faithfulness(app);
   nullscope::cli::add_experiment_reversal(app);
+  nullscope::cli::add_identify(app);
   nullscope::cli::add_models(app);
   nullscope::cli::add_rank(app);
   nullscope::cli::add_structure(app);
   nullscope::cli::add_svd(app);
   nullscope::cli::add_sweep(app);
   nullscope::cli::add_train(app);
+  nullscope::cli::add_view(app);
 
   for (CLI::App* command : app.get_subcommands({})) command->footer(command->get_footer() + "\n\n" + exit_codes);
 

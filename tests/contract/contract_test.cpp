@@ -26,7 +26,7 @@ const function_table& all_functions() {
     const bool fp64 = properties(select_device()).fp64;
     function_table table;
     for (const auto functions : {blas_functions, lapack_functions, null_space_functions, attention_functions,
-                                 model_functions, attribution_functions, structure_functions}) {
+                                 model_functions, attribution_functions, structure_functions, probes_functions}) {
       table = joined(std::move(table), functions(fp64));
     }
     return table;
@@ -208,6 +208,8 @@ bool needs_no_row(const std::string& function) {
                                            "load_transformer",
                                            "save_transformer",
                                            "read_states",
+                                           "read_attention_parts",
+                                           "read_token_states",
                                            "jacobian_blocks",
                                            "hidden_token_attribution",
                                            "fit_slalom",

@@ -6,6 +6,7 @@
 #include <nullscope/attention_backward.hpp>
 #include <nullscope/attention_classes.hpp>
 #include <nullscope/attention_rollout.hpp>
+#include <nullscope/attention_parts.hpp>
 #include <nullscope/attention_tangent.hpp>
 #include <nullscope/attention_structure.hpp>
 #include <nullscope/attention_weights.hpp>
@@ -29,6 +30,7 @@
 #include <nullscope/launch.hpp>
 #include <nullscope/layers.hpp>
 #include <nullscope/layout.hpp>
+#include <nullscope/least_squares.hpp>
 #include <nullscope/linear_fit.hpp>
 #include <nullscope/model_attention.hpp>
 #include <nullscope/model_folder.hpp>
@@ -56,6 +58,7 @@
 #include <nullscope/text_classifier.hpp>
 #include <nullscope/text_encoder.hpp>
 #include <nullscope/token_classes.hpp>
+#include <nullscope/token_identifiability.hpp>
 #include <nullscope/tokenizer.hpp>
 #include <nullscope/training.hpp>
 #include <nullscope/training_data.hpp>
