@@ -49,7 +49,7 @@ chart_series series_of(const std::string& name, std::size_t number, const std::v
 chart_panel panel_of(const std::string& title, const std::vector<identify_summary>& all, const char* x = "layer") {
   double last = 1;
   for (const identify_summary& one : all) last = std::max(last, static_cast<double>(one.of.tested_on));
-  return {title, {x, chart_scale::linear, 0, last + 0.5}, {"tokens identified", chart_scale::linear, 0, 1.02}, {}};
+  return {title, {x, chart_scale::linear, 0.5, last + 0.5}, {"tokens identified", chart_scale::linear, 0, 1.02}, {}};
 }
 
 /// One panel per distance, one series per map.
@@ -77,7 +77,7 @@ std::vector<std::int64_t> few_of(std::vector<std::int64_t> values) {
   return few;
 }
 
-/// One panel per map and distance, one series per value of `member`.
+/// One panel per map and distance, one series per value of `member`; `name` is a format for the value.
 std::vector<chart_panel> panels_by_map(const std::vector<identify_summary>& all, std::int64_t identify_row::*member,
                                        const char* name, const char* x) {
   std::vector<chart_panel> panels;
@@ -89,7 +89,7 @@ std::vector<chart_panel> panels_by_map(const std::vector<identify_summary>& all,
       chart_panel& panel = panels.emplace_back(panel_of(fmt::format("{}, {}", map, title_of(distance)), all, x));
       std::size_t number = 0;
       for (const std::int64_t value : few_of(values_of(part, member))) {
-        panel.series.push_back(series_of(fmt::format("{}{:+}", name, value), number++,
+        panel.series.push_back(series_of(fmt::format(fmt::runtime(name), value), number++,
                                          chosen(part, [&](const identify_row& row) { return row.*member == value; })));
       }
     }
@@ -120,13 +120,15 @@ std::vector<chart_panel> panels_of_generalisation(const std::vector<identify_sum
       for (const int percent : {50, 80, 90, 100}) {
         const auto part = of(percent == 100 ? "generalisation-test" : fmt::format("generalisation-test-{}", percent));
         for (const identify_summary& one : part) {
-          if (layer == 0) layer = one.of.tested_on;
+          if (percent < 100) layer = one.of.tested_on;
           if (one.of.tested_on != layer) continue;
           by_share.points.push_back({percent / 100.0, one.mean, one.mean - one.deviation, one.mean + one.deviation});
         }
       }
-      amount.title = fmt::format("layer {} by amount of data, {}", layer, title_of(distance));
-      amount.series.push_back(std::move(by_share));
+      if (layer > 0) {  // otherwise nothing was trained
+        amount.title = fmt::format("layer {} by amount of data, {}", layer, title_of(distance));
+        amount.series.push_back(std::move(by_share));
+      }
       ++number;
     }
     panels.push_back(std::move(layers));
@@ -254,9 +256,10 @@ std::string identify_chart(const std::string& title, const std::string& experime
                            const std::vector<identify_summary>& summaries) {
   std::vector<chart_panel> panels;
   if (experiment == "transfer") {
-    panels = panels_by_map(summaries, &identify_row::trained_on, "trained on ", "layer tested on");
+    const auto trained = chosen(summaries, [](const identify_row& row) { return row.map != "identity"; });
+    panels = panels_by_map(trained, &identify_row::trained_on, "trained on {}", "layer tested on");
   } else if (experiment == "neighbours") {
-    panels = panels_by_map(summaries, &identify_row::offset, "token i ", "layer");
+    panels = panels_by_map(summaries, &identify_row::offset, "token i{:+}", "layer");
   } else if (experiment == "generalisation") {
     panels = panels_of_generalisation(summaries);
   } else {

@@ -15,6 +15,7 @@
 #include "commands.hpp"
 #include "files.hpp"
 #include "identify_output.hpp"
+#include "identify_units.hpp"
 #include "interruption.hpp"
 #include "progress.hpp"
 #include "sweep_journal.hpp"
@@ -25,103 +26,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Probes that are fitted in one call: some folds of one experiment, map and distance.
-struct identify_unit {
-  std::string experiment, map, distance;
-  identifiability_options options;
-
-  /// About how long it takes, relative to others.
-  double cost() const {
-    const double probes = static_cast<double>(options.chosen_folds.size());
-    return probes * (map == "mlp" ? 50 : map == "linear" ? 10 : map == "least-squares" ? 5 : 1);
-  }
-};
-
 std::vector<input_text> read_texts(text_source& source, std::int64_t limit) {
   std::vector<input_text> texts;
   input_text text;
   while ((limit == 0 || std::cmp_less(texts.size(), limit)) && source.next(text)) texts.push_back(std::move(text));
   if (texts.empty()) throw file_error(fmt::format("{}: there are no texts to identify", source.file()));
   return texts;
-}
-
-identifiability_options options_of(const identify_command& command, const std::string& map,
-                                   const std::string& distance) {
-  identifiability_options options;
-  options.map = map == "identity" ? probe_map::identity : map == "mlp" ? probe_map::mlp : probe_map::linear;
-  options.distance = distance == "l2" ? probe_distance::l2 : probe_distance::cosine;
-  if (map == "least-squares") {
-    options.fit = probe_fit::least_squares;
-    options.loss = probe_distance::l2;
-  }
-  options.training = command.training;
-  options.training.learning_rate = command.rates[0];
-  if (command.rates.size() > 1) options.training.rate_search = command.rates;
-  options.layers = command.layers;
-  options.folds = command.folds;
-  options.seed = command.seed;
-  options.memory = command.memory;
-  return options;
-}
-
-/// How many folds of all layers train side by side within the memory; what is kept of an interrupted run is whole
-/// units.
-std::int64_t folds_together(const identify_command& command, const transformer_config& config,
-                            const identifiability_options& options) {
-  if (options.map == probe_map::identity || options.fit == probe_fit::least_squares) return command.folds;
-  const std::int64_t d = config.width, hidden = options.map == probe_map::mlp ? options.training.hidden_units : 0;
-  const std::int64_t parameters = hidden > 0 ? 2 * d * hidden : d * d;
-  const std::int64_t bytes = 4 * (5 * parameters + 2 * options.training.batch * (d + hidden));
-  const std::int64_t layers = command.layers.empty() ? config.layers : std::ssize(command.layers),
-                     rates = std::max<std::int64_t>(1, std::ssize(options.training.rate_search));
-  return std::clamp<std::int64_t>(command.memory / (bytes * layers * rates), 1, command.folds);
-}
-
-/// The variants of an experiment, one for each call of the library.
-std::vector<identifiability_options> variants_of(const std::string& experiment, identifiability_options options,
-                                                 std::int64_t layers) {
-  std::vector<identifiability_options> variants;
-  if (experiment == "neighbours") {
-    for (const std::int64_t offset : {-3, -2, -1, 1, 2, 3}) {
-      options.offset = offset;
-      variants.push_back(options);
-    }
-    return variants;
-  }
-  options.across_layers = experiment == "transfer";
-  options.steps = experiment == "steps";
-  options.on_training = experiment == "generalisation";
-  variants.push_back(options);
-  if (experiment != "generalisation" || options.map == probe_map::identity) return variants;
-  options.on_training = false;
-  options.layers = {std::max<std::int64_t>(1, layers - 1)};  // the paper's layer 11 of 12
-  for (const double share : {0.5, 0.8, 0.9}) {
-    options.training_share = share;
-    variants.push_back(options);
-  }
-  return variants;
-}
-
-std::vector<identify_unit> units_of(const identify_command& command, const transformer_config& config) {
-  std::vector<identify_unit> units;
-  for (const std::string& experiment : command.experiments) {
-    for (const std::string& map : command.maps) {
-      for (const std::string& distance : command.distances) {
-        const identifiability_options all = options_of(command, map, distance);
-        const std::int64_t together = folds_together(command, config, all);
-        for (identifiability_options options : variants_of(experiment, all, config.layers)) {
-          for (std::int64_t first = 0; first < command.folds; first += together) {
-            options.chosen_folds.clear();
-            for (std::int64_t fold = first; fold < std::min(first + together, command.folds); ++fold) {
-              options.chosen_folds.push_back(fold);
-            }
-            units.push_back({experiment, map, distance, options});
-          }
-        }
-      }
-    }
-  }
-  return units;
 }
 
 /// Everything that determines the results.
@@ -312,7 +222,7 @@ void run_identify(const identify_command& command) {
     throw file_error(fmt::format("{}: {} texts are too few for {} folds", source.file(), texts.size(), command.folds));
   }
   context ctx(select_device(command.device));
-  identify_run run(command, ctx, texts, units_of(command, config));
+  identify_run run(command, ctx, texts, identify_units(command, config));
   if (run.is_finished()) return;
   run.open_journal();
   token_states<float> states;

@@ -250,7 +250,8 @@ TEST_P(token_identifiability_test, tests_across_layers_from_layer_to_layer_and_w
   const std::vector<float> last(p.hidden.begin() + p.tokens * 12, p.hidden.end());
   p.hidden.insert(p.hidden.end(), last.begin(), last.end());
   p.layers = 3;
-  identifiability_options options{.distance = probe_distance::l2, .fit = probe_fit::least_squares, .layers = {2}};
+  identifiability_options options{.distance = probe_distance::l2, .fit = probe_fit::least_squares};
+  options.layers.assign(1, 2);
   options.across_layers = true;
   options.folds = 1;
   const auto transfer = p.identify(ctx_, options);

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/ranges.hpp"
 #include "lib/src/probes/probe_fit.hpp"
-#include "lib/src/surrogate/random_draws.hpp"
 
 namespace nullscope {
 namespace {
@@ -164,32 +164,7 @@ class identification_run {
   explicit identification_run(const probe_problem<T>& problem) : problem_(problem) {}
 
   std::vector<identification> run() {
-    const std::vector<probe> probes = make_probes(problem_.options);
-    const std::int64_t bytes = std::max<std::int64_t>(1, detail::fit_bytes(problem_));
-    const std::int64_t fitting = std::max<std::int64_t>(1, problem_.options.memory / bytes);
-    const std::int64_t per_fold = std::ssize(probes) / std::ssize(problem_.folds);
-    // Whole folds, if one fits; otherwise parts of a fold, with all rates of a layer.
-    const std::int64_t rates = std::max<std::int64_t>(1, std::ssize(problem_.options.training.rate_search));
-    std::vector<std::vector<probe>> groups;
-    if (fitting >= per_fold) {
-      const std::size_t size = static_cast<std::size_t>(fitting / per_fold * per_fold);
-      for (std::size_t i = 0; i < probes.size(); i += size) {
-        groups.emplace_back(probes.begin() + static_cast<std::ptrdiff_t>(i),
-                            probes.begin() + static_cast<std::ptrdiff_t>(std::min(i + size, probes.size())));
-      }
-    } else {
-      const std::int64_t layers = std::ssize(problem_.options.layers),
-                         together = std::max<std::int64_t>(1, fitting / rates);
-      for (std::int64_t fold = 0; fold < std::ssize(problem_.folds); ++fold) {
-        for (std::int64_t first = 0; first < layers; first += together) {
-          std::vector<probe>& group = groups.emplace_back();
-          for (std::int64_t i = 0; i < per_fold; ++i) {
-            const bool is_in = i % layers >= first && i % layers < first + together;
-            if (is_in) group.push_back(probes[static_cast<std::size_t>(fold * per_fold + i)]);
-          }
-        }
-      }
-    }
+    const std::vector<std::vector<probe>> groups = make_groups();
     for (std::size_t i = 0; i < groups.size(); ++i) {
       progress_ = {
           .group = static_cast<std::int64_t>(i), .groups = std::ssize(groups), .probes = std::ssize(groups[i])};
@@ -203,6 +178,30 @@ class identification_run {
   }
 
  private:
+  /// Probes that are fitted side by side: whole folds, as many as fit the memory; or, if not even one does, some layers
+  /// of a fold at a time, with all their rates.
+  std::vector<std::vector<probe>> make_groups() const {
+    const std::vector<probe> probes = make_probes(problem_.options);
+    const std::int64_t bytes = std::max<std::int64_t>(1, detail::fit_bytes(problem_));
+    const std::int64_t fitting = std::max<std::int64_t>(1, problem_.options.memory / bytes);
+    const std::int64_t layers = std::ssize(problem_.options.layers),
+                       per_fold = std::ssize(probes) / std::ssize(problem_.folds), rates = per_fold / layers;
+    const std::int64_t folds_together = std::max<std::int64_t>(1, fitting / per_fold),
+                       layers_together = std::clamp<std::int64_t>(fitting / rates, 1, layers),
+                       parts = detail::ceil_div(layers, layers_together);
+    std::vector<std::vector<probe>> groups;
+    for (std::int64_t first = 0; first < std::ssize(problem_.folds); first += folds_together) {
+      const std::size_t before = groups.size();
+      groups.resize(before + static_cast<std::size_t>(parts));
+      const std::int64_t end = std::min(std::ssize(probes), (first + folds_together) * per_fold);
+      for (std::int64_t i = first * per_fold; i < end; ++i) {
+        const std::size_t part = static_cast<std::size_t>(i % layers / layers_together);
+        groups[before + part].push_back(probes[static_cast<std::size_t>(i)]);
+      }
+    }
+    return groups;
+  }
+
   detail::fitted_probes<T> fit(std::span<const probe> probes) {
     if (problem_.options.map == probe_map::identity) {
       return {{}, std::vector<double>(probes.size()), std::vector<std::int64_t>(probes.size())};
@@ -261,30 +260,6 @@ class identification_run {
 };
 
 }  // namespace
-
-data_split fold_sentences(std::int64_t sentences, std::int64_t fold, std::int64_t folds, std::uint64_t seed) {
-  constexpr std::int64_t least = 3;
-  if (sentences < least) {
-    throw invalid_argument(
-        fmt::format("fold_sentences: {} sentences are too few for training, validation and test", sentences));
-  }
-  if (folds < 1 || folds > sentences || fold < 0 || fold >= folds) {
-    throw invalid_argument(
-        fmt::format("fold_sentences: fold {} of {} cannot be, with {} sentences: there are at most "
-                    "as many folds as sentences, counted from 0",
-                    fold, folds, sentences));
-  }
-  detail::random_draws draws({seed, detail::stream_of(detail::probe_stream::sentences, 0, 0)});
-  const std::vector<std::int32_t>& circle = draws.subset(sentences, sentences);
-  const std::int64_t part = std::max<std::int64_t>(1, std::llround(0.15 * static_cast<double>(sentences)));
-  const std::int64_t first = fold * sentences / folds;
-  data_split split;
-  for (std::int64_t i = 0; i < sentences; ++i) {
-    std::vector<std::int64_t>& to = i < part ? split.test : i < 2 * part ? split.validation : split.training;
-    to.push_back(circle[static_cast<std::size_t>((first + i) % sentences)]);
-  }
-  return split;
-}
 
 template <class T>
 std::vector<identification> token_identifiability(context& ctx, const tensor<T>& inputs, const tensor<T>& hidden,
