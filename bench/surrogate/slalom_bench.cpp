@@ -1,6 +1,7 @@
-/// Fits of surrogates: SLALOM by least squares and by SGD on the same samples, many fits at once against one by one,
-/// and linear fits against LAPACK.
+/// Fits of surrogates: SLALOM by least squares and by SGD on the same samples, many fits and many texts at once against
+/// one by one, and linear fits against LAPACK.
 #include <algorithm>
+#include <nullscope/explanations.hpp>
 #include <nullscope/linear_fit.hpp>
 #include <nullscope/random.hpp>
 #include <nullscope/slalom.hpp>
@@ -73,6 +74,57 @@ void add_fits(suite& all) {
       .verify(verify_fits);
 }
 
+struct explain_data {
+  context& ctx;
+  std::unique_ptr<transformer<float>> network;
+  std::vector<explained_text> texts;
+  explain_options options;
+  std::vector<explanation> found = {};
+};
+
+/// Texts of 4 to 12 tokens for a random classifier of six layers.
+explain_data short_texts(context& ctx, std::int64_t count, std::int64_t samples) {
+  transformer_config config;
+  config.layers = 6, config.width = 384, config.heads = 12, config.key_size = config.value_size = 32;
+  config.feed_forward = 1536, config.vocabulary = 500, config.positions = 32, config.classes = 2;
+  config.function = activation::gelu;
+  explain_data d{ctx, std::make_unique<transformer<float>>(ctx, config), {}, {.samples = samples}};
+  d.network->initialise(ctx, 1);
+  std::int64_t next = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    explained_text text{.ids = {0}, .special = {1}};
+    for (std::int64_t k = 0; k < 4 + i % 9; ++k) {
+      text.ids.push_back(static_cast<std::int32_t>(1 + 499 * uniform_at<double>({2, 0}, next++)));
+      text.special.push_back(0);
+    }
+    d.texts.push_back(std::move(text));
+  }
+  return d;
+}
+
+void add_explanations(suite& all) {
+  constexpr std::int64_t count = 100, samples = 50;
+  all.add({.operation = "explain", .type = "f32", .sizes = {{"texts", count}, {"samples", samples}}},
+          [](context& ctx) { return short_texts(ctx, count, samples); })
+      .path("together",
+            [](explain_data& d) {
+              d.found = explain(d.ctx, explained_transformer(d.ctx, *d.network), d.texts, d.options);
+            })
+      .path("one_by_one",
+            [](explain_data& d) {
+              const explained_model model = explained_transformer(d.ctx, *d.network);
+              for (const explained_text& text : d.texts) {
+                d.found.push_back(explain(d.ctx, model, {&text, 1}, d.options)[0]);
+              }
+            })
+      .clear([](explain_data& d) { d.found.clear(); })
+      .verify([](explain_data& d, report& found) {
+        double worst = d.found.size() == d.texts.size() ? 0 : INFINITY;
+        for (const explanation& one : d.found) worst = worse(worst, one.fit_error / (1 + one.score * one.score));
+        found.residual("mse", worst, 1);
+      });
+}
+
 struct linear_data {
   context& ctx;
   linear_samples samples;
@@ -136,6 +188,7 @@ int main(int argc, char** argv) {
   return nullscope::bench::run(argc, argv, "Fits of surrogates: SLALOM and linear models",
                                [](nullscope::bench::suite& suite) {
                                  nullscope::bench::add_fits(suite);
+                                 nullscope::bench::add_explanations(suite);
                                  nullscope::bench::add_linear_fits(suite);
                                });
 }

@@ -19,7 +19,8 @@ struct drawn_query {
 };
 
 /// p.importance and p.value are the start and the result. The team draws `batch` queries per step, with probabilities
-/// in proportion to their weights, by a random number that depends on (seed, stream of the fit, step, place) alone.
+/// in proportion to their weights, by a random number that depends on (seed, step, place) alone: a fit does not depend
+/// on what else is in the batch.
 template <class T, int Items>
 struct slalom_sgd {
   static constexpr const char* source = __FILE__;
@@ -64,7 +65,7 @@ struct slalom_sgd {
     for (std::int64_t j = members.rank(); j < p.tokens; j += Items) weights[j] = sycl::exp(p.importance[j]);
     members.barrier();
     for (std::int64_t k = members.rank(); k < batch; k += Items) {
-      const std::int64_t place = fit * batch + k, i = random_query(p, fit, step * batch + k);
+      const std::int64_t place = fit * batch + k, i = random_query(p, step * batch + k);
       const entry_range<T> entries(p, i);
       T total(0);
       for (std::int64_t e = entries.begin; e < entries.end; ++e) total += p.count[e] * weights[token_of(p, i, e)];
@@ -83,8 +84,8 @@ struct slalom_sgd {
     members.barrier();
   }
 
-  std::int64_t random_query(const slalom_problem<T>& p, std::int64_t fit, std::int64_t index) const {
-    const philox_blocks<1> bits = philox<1>(seed, static_cast<std::uint64_t>(fit), static_cast<std::uint64_t>(index));
+  std::int64_t random_query(const slalom_problem<T>& p, std::int64_t index) const {
+    const philox_blocks<1> bits = philox<1>(seed, 0, static_cast<std::uint64_t>(index));
     const T share = static_cast<T>(bits.word[0] >> 8) * T(0x1p-24);
     const T at = share * p.weight_up_to[p.queries - 1];
     std::int64_t low = 0, high = p.queries - 1;  // the first query whose sum is above `at`

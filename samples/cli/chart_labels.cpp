@@ -34,17 +34,22 @@ std::string draw_labels(const std::vector<chart_label>& labels, const label_area
   for (const chart_label& label : labels) {
     const auto characters = std::ranges::count_if(label.text, [](char c) { return (c & 0xC0) != 0x80; });
     const double width = character_width * static_cast<double>(characters), gap = mark_radius + 1;
-    const label_area places[] = {
-        {label.x + gap, label.y - text_height / 2, label.x + gap + width, label.y + text_height / 2},
-        {label.x - gap - width, label.y - text_height / 2, label.x - gap, label.y + text_height / 2},
-        {label.x - width / 2, label.y - gap - text_height, label.x + width / 2, label.y - gap},
-        {label.x - width / 2, label.y + gap, label.x + width / 2, label.y + gap + text_height}};
-    for (const label_area& place : places) {
-      const auto covers = [&](const label_area& other) { return overlap(place, other); };
-      if (!contains(area, place) || std::ranges::any_of(taken, covers)) continue;
-      fmt::format_to(std::back_inserter(result), "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\">{}</text>\n",
-                     place.left, place.bottom, font_size, svg_text(label.text));
-      taken.push_back(place);
+    const double half = text_height / 2, x = label.x, y = label.y;
+    const struct {
+      label_area covered;
+      double x;
+      const char* anchor;
+    } places[] = {{{x + gap, y - half, x + gap + width, y + half}, x + gap, "start"},
+                  {{x - gap - width, y - half, x - gap, y + half}, x - gap, "end"},
+                  {{x - width / 2, y - gap - text_height, x + width / 2, y - gap}, x, "middle"},
+                  {{x - width / 2, y + gap, x + width / 2, y + gap + text_height}, x, "middle"}};
+    for (const auto& [covered, at, anchor] : places) {
+      const auto covers = [&covered = covered](const label_area& other) { return overlap(covered, other); };
+      if (!contains(area, covered) || std::ranges::any_of(taken, covers)) continue;
+      fmt::format_to(std::back_inserter(result),
+                     "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\" text-anchor=\"{}\">{}</text>\n", at,
+                     covered.bottom, font_size, anchor, svg_text(label.text));
+      taken.push_back(covered);
       break;
     }
   }

@@ -32,6 +32,10 @@ const char* name_of(recovery_fit fit) {
   return fit == recovery_fit::least_squares ? "least squares" : fit == recovery_fit::sgd ? "sgd" : "analytic";
 }
 
+const char* name_of(network_kind kind) {
+  return kind == network_kind::encoder ? "encoder" : kind == network_kind::decoder ? "decoder" : "fully connected";
+}
+
 constexpr recovery_fit all_fits[] = {recovery_fit::least_squares, recovery_fit::sgd, recovery_fit::analytic};
 
 }  // namespace
@@ -67,8 +71,8 @@ std::string linear_data_csv(const std::vector<linear_data_row>& rows) {
   for (const auto& [network, errors] : rows) {
     for (std::size_t i = 0; i < errors.network.size(); ++i) {
       table += fmt::format("{},{},{:.6g},{:.9g},{:.9g},{:.9g},{},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g}\n",
-                           network.decoder ? "decoder" : "encoder", network.layers, errors.accuracy, errors.linear,
-                           errors.gam, errors.slalom, i + 1, errors.truth[i], errors.network[i], errors.by_linear[i],
+                           name_of(network.kind), network.layers, errors.accuracy, errors.linear, errors.gam,
+                           errors.slalom, i + 1, errors.truth[i], errors.network[i], errors.by_linear[i],
                            errors.by_gam[i], errors.by_slalom[i]);
     }
   }
@@ -76,21 +80,29 @@ std::string linear_data_csv(const std::vector<linear_data_row>& rows) {
 }
 
 std::string linear_chart(const std::vector<linear_data_row>& rows) {
-  chart_panel panel{"Transformers and a linear relation",
-                    {"repetitions of \"perfect\"", chart_scale::linear, 0, 30},
-                    {"log-odds", chart_scale::linear, 0, 1},
-                    {}};
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    panel.series.push_back(counted(rows[r].network.name(), colours[r % std::size(colours)],
-                                   rows[r].network.decoder ? chart_mark::square : chart_mark::circle,
-                                   rows[r].errors.network));
-    panel.y.high = largest_of(rows[r].errors.network, largest_of(rows[r].errors.truth, panel.y.high));
+  std::vector<chart_panel> panels;
+  double highest = 1;
+  for (const linear_data_row& row : rows) {
+    highest = largest_of(row.errors.network, largest_of(row.errors.truth, highest));
   }
-  if (!rows.empty()) {
-    panel.series.push_back(
-        counted("linear model (truth)", chart_colour::grey, chart_mark::dashed, rows[0].errors.truth));
+  for (const network_kind kind : {network_kind::fully_connected, network_kind::encoder, network_kind::decoder}) {
+    chart_panel panel{name_of(kind),
+                      {"repetitions of \"perfect\"", chart_scale::linear, 0, 30},
+                      {"log-odds", chart_scale::linear, 0, highest},
+                      {}};
+    panel.title[0] = static_cast<char>(std::toupper(panel.title[0]));
+    for (const auto& [network, errors] : rows) {
+      if (network.kind != kind) continue;
+      const std::string name = kind == network_kind::fully_connected ? fmt::format("width {}", network.width)
+                                                                     : fmt::format("{} layers", network.layers);
+      panel.series.push_back(
+          counted(name, colours[panel.series.size() % std::size(colours)], chart_mark::circle, errors.network));
+    }
+    if (panel.series.empty()) continue;
+    panel.series.push_back(counted("truth", chart_colour::grey, chart_mark::dashed, rows[0].errors.truth));
+    panels.push_back(std::move(panel));
   }
-  return draw_chart("Transformers fail to learn a linear model", {panel}, 1);
+  return draw_chart("Log-odds that networks learn from linear data", panels, panels.size());
 }
 
 std::string surrogates_chart(const std::vector<linear_data_row>& rows) {
@@ -104,6 +116,9 @@ std::string surrogates_chart(const std::vector<linear_data_row>& rows) {
                        counted("GAM", chart_colour::green, chart_mark::dashed, errors.by_gam),
                        counted("SLALOM", chart_colour::blue, chart_mark::line, errors.by_slalom)}};
     panel.y.high = 1.3 * largest_of(errors.by_slalom, largest_of(errors.network, 1));
+    for (chart_series& series : panel.series) {  // a line ends where it leaves the panel
+      while (!series.points.empty() && series.points.back().y > panel.y.high) series.points.pop_back();
+    }
     panels.push_back(std::move(panel));
   }
   return draw_chart("Surrogates of transformers", panels, 2);
@@ -114,18 +129,20 @@ void print_recovery(const std::vector<recovery_row>& rows, std::int64_t words) {
   fmt::print("{:<20} {:<14} {:>8} {:>10} {:>11} {:>10}\n", "network", "fit", "queries", "log-odds", "parameters",
              "fit in s");
   for (const recovery_row& row : rows) {
-    if (row.words != words || row.longest != 30) continue;
+    if (row.words != words) continue;
     fmt::print("{:<20} {:<14} {:>8} {:>10.4f} {:>11.3f} {:>10.4f}\n", row.network.name(), name_of(row.fit),
-               row.errors.queries, 100 * row.errors.logits, 100 * row.errors.parameters, row.errors.seconds);
+               row.errors.queries, 100 * row.errors.logits.back(), 100 * row.errors.parameters, row.errors.seconds);
   }
 }
 
 std::string recovery_csv(const std::vector<recovery_row>& rows) {
   std::string table = "network,layers,fit,words,longest,queries,mse_log_odds,mse_parameters,seconds\n";
   for (const recovery_row& row : rows) {
-    table += fmt::format("{},{},{},{},{},{},{:.9g},{:.9g},{:.6g}\n", row.network.decoder ? "decoder" : "encoder",
-                         row.network.layers, name_of(row.fit), row.words, row.longest, row.errors.queries,
-                         row.errors.logits, row.errors.parameters, row.errors.seconds);
+    for (std::size_t i = 0; i < row.longest.size(); ++i) {
+      table += fmt::format("{},{},{},{},{},{},{:.9g},{:.9g},{:.6g}\n", name_of(row.network.kind), row.network.layers,
+                           name_of(row.fit), row.words, row.longest[i], row.errors.queries, row.errors.logits[i],
+                           row.errors.parameters, row.errors.seconds);
+    }
   }
   return table;
 }
@@ -133,8 +150,7 @@ std::string recovery_csv(const std::vector<recovery_row>& rows) {
 std::string recovery_chart(const std::vector<recovery_row>& rows, const slalom_model& planted) {
   const auto words = planted.tokens();
   std::vector<chart_panel> panels;
-  const auto full =
-      std::ranges::find_if(rows, [&](const recovery_row& r) { return r.words == words && r.longest == 30; });
+  const auto full = std::ranges::find(rows, words, &recovery_row::words);
   if (full == rows.end()) return draw_chart("Recovery of a planted SLALOM", panels, 1);
   for (const bool values : {true, false}) {  // planted against found, of the first network
     const std::vector<double>& truth = values ? planted.value : planted.importance;
@@ -163,11 +179,12 @@ std::string recovery_chart(const std::vector<recovery_row>& rows, const slalom_m
       const std::size_t i = static_cast<std::size_t>(fit);
       chart_series series{name_of(fit), colours[i], chart_mark::line, {}};
       for (const recovery_row& row : rows) {
-        const bool is_here = by_words ? row.longest == 30 : row.words == words;
-        if (row.fit != fit || !is_here || row.network.name() != full->network.name()) continue;
-        const double error = std::sqrt(row.errors.logits);
-        series.points.push_back({static_cast<double>(by_words ? row.words : row.longest), error, error, error});
-        panel.y.high = std::max(panel.y.high, 1.05 * error);
+        if (row.fit != fit || !(by_words || row.words == words) || row.network.name() != full->network.name()) continue;
+        for (std::size_t k = by_words ? row.longest.size() - 1 : 0; k < row.longest.size(); ++k) {
+          const double error = std::sqrt(row.errors.logits[k]);
+          series.points.push_back({static_cast<double>(by_words ? row.words : row.longest[k]), error, error, error});
+          panel.y.high = std::max(panel.y.high, 1.05 * error);
+        }
       }
       panel.series.push_back(std::move(series));
     }

@@ -21,7 +21,8 @@ std::string surrogates_chart(const std::vector<linear_data_row>& rows);
 struct recovery_row {
   experiment_network network;
   recovery_fit fit;
-  std::int64_t words, longest;
+  std::int64_t words;
+  std::vector<std::int64_t> longest;  // sequence, of each number in errors.logits
   recovery_errors errors;
 };
 

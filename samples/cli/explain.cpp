@@ -108,8 +108,8 @@ void add_explain(CLI::App& app) {
       ->check(some_path());
   explain->add_option("--method", command->method, "How to explain")
       ->capture_default_str()
-      ->check(CLI::IsMember(
-          {"slalom", "lime", "shap", "linear", "gradient", "gradient-times-input", "integrated-gradients"}));
+      ->check(CLI::IsMember({"slalom", "lime", "shap", "linear", "additive", "gradient", "gradient-times-input",
+                             "integrated-gradients"}));
   explain->add_option("--fit", command->fit, "How SLALOM is fitted: least-squares, sgd or analytic")
       ->capture_default_str()
       ->check(CLI::IsMember({"least-squares", "sgd", "analytic"}));

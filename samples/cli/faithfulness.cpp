@@ -224,13 +224,14 @@ void add_faithfulness(CLI::App& app) {
   faithfulness->add_option("--annotation-column", command->annotation_column,
                            "A column with 0 or 1 for every word between white space: what people find important");
   faithfulness
-      ->add_option("--methods", command->methods,
-                   "Methods, separated by commas: slalom, lime, shap, linear, gradient, gradient-times-input, "
-                   "integrated-gradients")
+      ->add_option(
+          "--methods", command->methods,
+          "Methods, separated by commas: slalom, lime, shap, linear, additive, gradient, gradient-times-input, "
+          "integrated-gradients")
       ->delimiter(',')
       ->capture_default_str()
-      ->check(CLI::IsMember(
-          {"slalom", "lime", "shap", "linear", "gradient", "gradient-times-input", "integrated-gradients"}));
+      ->check(CLI::IsMember({"slalom", "lime", "shap", "linear", "additive", "gradient", "gradient-times-input",
+                             "integrated-gradients"}));
   const auto number = [&](const char* name, std::int64_t& value, const char* text) {
     return faithfulness->add_option(name, value, text)->capture_default_str()->check(positive_integer());
   };

@@ -80,7 +80,8 @@ TEST_F(explain_command, writes_values_importances_and_errors_of_every_token) {
 
 TEST_F(explain_command, has_every_method_and_fit) {
   const std::string text = "--text 'not great but fun' --samples 200 ";
-  for (const char* method : {"lime", "shap", "linear", "gradient", "gradient-times-input", "integrated-gradients"}) {
+  for (const char* method :
+       {"lime", "shap", "linear", "additive", "gradient", "gradient-times-input", "integrated-gradients"}) {
     const nlohmann::json all = explained(text + "--method " + method);
     for (const nlohmann::json& token : all[0]["tokens"]) EXPECT_TRUE(token["attribution"].is_number()) << method;
   }
@@ -150,7 +151,11 @@ TEST_F(explain_command, runs_the_synthetic_experiments) {
     EXPECT_TRUE(fs::exists(path("exp") + "/" + name + ".csv"));
     EXPECT_TRUE(fs::exists(path("exp") + "/" + name + ".svg"));
   }
+  const command_result counts = nullscope(
+      "experiment linear --networks fully-connected --hidden 4,8 --epochs 1 --samples 300 --output " + path("counts"));
+  EXPECT_NE(counts.out.find("fully connected, 8"), std::string::npos) << counts.out << counts.err;
   expect_complaint("experiment linear --networks mlp", 2, "mlp");
+  expect_complaint("experiment recovery --networks fully-connected", 2, "fully-connected");
 }
 
 }  // namespace

@@ -147,6 +147,17 @@ TEST_P(explanations_test, few_places_get_other_lengths) {
                    .is_lengthened);
 }
 
+/// Not what the model says about the token repeated.
+TEST_P(explanations_test, the_value_of_a_lone_token_is_the_score_of_the_text) {
+  counted_model model{[](const token_sequence& s) { return 0.5 * static_cast<double>(s.size()); }};
+  for (const slalom_fit_kind fit : {slalom_fit_kind::least_squares, slalom_fit_kind::analytic}) {
+    const explanation found = explain_one(model, with_ends({4}), {.fit = fit});
+    EXPECT_NEAR(found.slalom.value[1], 1.5, 1e-12);
+    EXPECT_EQ(found.queries, 1);
+    EXPECT_FALSE(found.notes.empty());
+  }
+}
+
 TEST_P(explanations_test, says_that_a_constant_model_has_no_importances) {
   counted_model model{[](const token_sequence&) { return 0.5; }};
   const explanation found = explain_one(model, with_ends(counting(6)), {});
@@ -184,6 +195,40 @@ TEST_P(explanations_test, lime_without_ridge_and_shap_are_exact_on_linear_functi
     }
     EXPECT_NEAR(found.base, 0.25, 1e-10);
     EXPECT_LE(found.fit_error, 1e-20);
+  }
+}
+
+/// A token weighs more the further back it stands: what an additive surrogate can say, and a linear one cannot.
+TEST_P(explanations_test, additive_is_exact_on_functions_of_token_and_position) {
+  counted_model model{[](const token_sequence& sequence) {
+    double sum = 0.25;
+    for (std::size_t k = 1; k + 1 < sequence.size(); ++k) sum += static_cast<double>(k) * weight_of_id(sequence[k]);
+    return sum;
+  }};
+  const explained_text text = with_ends({7, 3, 9, 3, 11, 2, 5});
+  const auto found_by = [&](explanation_method method, double lasso) {
+    return explain_one(model, text, {.method = method, .most_deleted = 3, .lasso = lasso});
+  };
+  const explanation found = found_by(explanation_method::additive, 0);
+  EXPECT_LE(found.fit_error, 1e-20);
+  EXPECT_EQ(found.queries, 1 + 7 + 21 + 35);
+  const double sum = std::accumulate(found.attribution.begin(), found.attribution.end(), found.base);
+  EXPECT_NEAR(sum, found.score, 1e-10);
+  EXPECT_EQ(found.attribution[0], 0);
+  EXPECT_GE(found_by(explanation_method::linear, 0).fit_error, 0.1);
+  const double penalised = found_by(explanation_method::additive, 0.01).fit_error;
+  EXPECT_GT(penalised, 1e-6);
+  EXPECT_LT(penalised, 0.1);
+}
+
+/// SGD draws the same minibatches for a text whatever else is explained with it.
+TEST_P(explanations_test, a_text_does_not_depend_on_the_texts_beside_it) {
+  counted_model model = slalom_of(planted_slalom(12, 1, 6));
+  const std::vector<explained_text> texts{with_ends({3}), with_ends(counting(12))};
+  for (const slalom_fit_kind fit : {slalom_fit_kind::sgd, slalom_fit_kind::least_squares}) {
+    const explain_options options{.samples = 300, .fit = fit};
+    EXPECT_EQ(explain(ctx_, model.model(), texts, options)[1].attribution,
+              explain_one(model, texts[1], options).attribution);
   }
 }
 
@@ -270,7 +315,8 @@ TEST_P(explanations_test, the_same_seed_gives_the_same_bits) {
   counted_model model = slalom_of(planted_slalom(40, 1, 6));
   const explained_text text = with_ends(counting(40));
   for (const explanation_method method :
-       {explanation_method::slalom, explanation_method::lime, explanation_method::shap, explanation_method::linear}) {
+       {explanation_method::slalom, explanation_method::lime, explanation_method::shap, explanation_method::linear,
+        explanation_method::additive}) {
     const auto found = [&](std::uint64_t seed) {
       return explain_one(model, text, {.method = method, .samples = 300, .seed = seed}).attribution;
     };

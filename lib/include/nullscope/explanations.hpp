@@ -26,6 +26,7 @@ enum class explanation_method {
   lime,                  ///< coefficients of a ridge regression on deletions, weighted by their similarity to the text
   shap,                  ///< Kernel SHAP: Shapley values by weighted least squares over coalitions of tokens
   linear,                ///< coefficients of a linear regression on texts with few deletions
+  additive,              ///< the same with a coefficient for each token at each position (a GAM), and a lasso penalty
   gradient,              ///< norm of the gradient by the token's embedding: never negative
   gradient_times_input,  ///< inner product of gradient and embedding
   integrated_gradients   ///< the gradient along the line from a baseline, times the way
@@ -44,16 +45,17 @@ struct explain_options {
   std::uint64_t seed = 1;
 
   /// Default: tokens are ids for SLALOM, places of the text otherwise. Occurrences of an id share what LIME, SHAP and
-  /// linear regression find for it.
+  /// linear regression find for it. Additive: always places.
   std::optional<token_identity> identity = std::nullopt;
 
   query_kind kind = query_kind::short_sequences;  ///< SLALOM
   std::int64_t length = 2;                        ///< of short sequences
-  std::int64_t most_deleted = 5;                  ///< in deletions, also for linear regression
+  std::int64_t most_deleted = 5;                  ///< in deletions, also for linear and additive
   slalom_fit_kind fit = slalom_fit_kind::least_squares;
   slalom_options slalom = {};
 
   double kernel_width = 25, ridge = 1;  ///< LIME
+  double lasso = 0.01;                  ///< additive: as a share of the penalty that leaves no coefficient
   std::int32_t baseline_id = 0;         ///< integrated gradients: in the place of every token
   std::int64_t steps = 32;              ///< integrated gradients: points of a Gauss-Legendre rule
 };
@@ -61,8 +63,8 @@ struct explain_options {
 struct explanation {
   std::int64_t of_class = 0;
   double score = 0;  ///< of the text, as score_of_class gives it
-  /// What a text without tokens scores: by the model (SHAP), the intercept (LIME, linear), of the baseline (integrated
-  /// gradients). NaN for others.
+  /// What a text without tokens scores: by the model (SHAP), the intercept (LIME, linear, additive), of the baseline
+  /// (integrated gradients). NaN for others.
   double base = 0;
   std::vector<double> attribution;  ///< (tokens of the text); 0 for special tokens
 

@@ -47,8 +47,8 @@ struct sampled_queries {
 };
 
 /// Draws queries for SLALOM. `classes` is that of the targets. If sequences of `length` tokens are too few to determine
-/// the model (pairs of fewer than five places), all lengths from 1 to length + 1 are drawn. Depends on the text, the
-/// options and the seed alone.
+/// the model (pairs of fewer than five places), all lengths from 1 to length + 1 are drawn; a text of one token is its
+/// only query. Depends on the text, the options and the seed alone.
 sampled_queries sample_queries(const explained_text& text, const text_parameters& parameters, std::int64_t classes,
                                const sampling_options& options);
 

@@ -1,4 +1,4 @@
-/// The synthetic experiments of Leemann et al. 2024: transformers are trained on sequences whose labels follow a known
+/// The synthetic experiments of Leemann et al. 2024: networks are trained on sequences whose labels follow a known
 /// model of the words, and surrogates are fitted to what they have learnt.
 #pragma once
 
@@ -7,7 +7,6 @@
 #include <nullscope/context.hpp>
 #include <nullscope/explained_model.hpp>
 #include <nullscope/slalom.hpp>
-#include <nullscope/transformer.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,24 +40,31 @@ slalom_model random_slalom(std::int64_t words, std::uint64_t seed);
 std::vector<labelled_sequence> slalom_data(const slalom_model& model, std::int64_t count, std::int64_t longest,
                                            std::uint64_t seed);
 
-/// A transformer that is trained for an experiment.
+enum class network_kind {
+  encoder,         ///< a transformer, read at [CLS]
+  decoder,         ///< a causal transformer, read at the last token
+  fully_connected  ///< two layers with ReLU between them, on the counts of the words
+};
+
+/// A network that is trained for an experiment.
 struct experiment_network {
-  bool decoder = false;  ///< causal, read at the last token; otherwise an encoder, read at [CLS]
-  std::int64_t layers = 1, width = 64, heads = 4;
+  network_kind kind = network_kind::encoder;
+  std::int64_t layers = 1, width = 64, heads = 4;  ///< fully connected: only the width, of the hidden layer
 
   std::string name() const;  ///< "encoder, 2 layers"
 };
 
 struct experiment_training {
-  std::int64_t epochs = 5, batch = 20;
+  std::int64_t batch = 20;
   double learning_rate = 1e-3;
   std::uint64_t seed = 1;
   std::function<void(double share)> progress = {};  ///< of this training, 0 to 1
 };
 
-/// Trains a network on the labels. `words` is their number, without [CLS].
-transformer<float> train_network(context& ctx, const experiment_network& network, std::int64_t words,
-                                 std::span<const labelled_sequence> data, const experiment_training& training);
+/// Trains a network on the labels, in one pass over the data. `words` is their number, without [CLS]. `ctx` must
+/// outlive the result. Throws invalid_argument (no data, ids out of range, a width that the heads do not divide).
+explained_model train_network(context& ctx, const experiment_network& network, std::int64_t words,
+                              std::span<const labelled_sequence> data, const experiment_training& training);
 
 /// How well surrogates describe a network's log-odds on sequences that they were not fitted to.
 struct surrogate_errors {
@@ -78,13 +84,14 @@ struct surrogate_options {
 };
 
 /// For a network that was trained on linear_data.
-surrogate_errors compare_surrogates(context& ctx, const transformer<float>& network,
+surrogate_errors compare_surrogates(context& ctx, const explained_model& network,
                                     const surrogate_options& options = {});
 
 /// One fit of a SLALOM to a network that learnt from a planted one.
 struct recovery_errors {
-  double logits = 0, parameters = 0;  ///< mean squared errors against the planted SLALOM; values and importances
-  double seconds = 0;                 ///< of the fit alone
+  double parameters = 0;       ///< mean squared error of values and importances against the planted ones
+  std::vector<double> logits;  ///< the same for log-odds, of sequences up to each of the options' lengths
+  double seconds = 0;          ///< of the fit alone
   std::int64_t queries = 0;
   slalom_model found;
 };
@@ -92,15 +99,15 @@ struct recovery_errors {
 struct recovery_options {
   std::int64_t words = 0;  ///< only the first so many are fitted; 0: all
   std::int64_t samples = 5000, length = 2;
-  std::int64_t tested = 200;  ///< random sequences for the error of the logits
-  std::int64_t longest = 30;  ///< of these
+  std::int64_t tested = 200;                 ///< random sequences for the error of the logits
+  std::vector<std::int64_t> longest = {30};  ///< of these, once for each number
   std::uint64_t seed = 3;
 };
 
 enum class recovery_fit { least_squares, sgd, analytic };
 
 /// Fits a SLALOM to the network's log-odds and compares it with the planted one.
-recovery_errors recover_slalom(context& ctx, const transformer<float>& network, const slalom_model& planted,
+recovery_errors recover_slalom(context& ctx, const explained_model& network, const slalom_model& planted,
                                recovery_fit fit, const recovery_options& options = {});
 
 }  // namespace nullscope

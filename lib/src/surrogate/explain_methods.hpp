@@ -17,6 +17,7 @@ struct explain_task {
 
 void explain_by_slalom(explain_task& task);
 void explain_by_regression(explain_task& task);
+void explain_by_additive(explain_task& task);
 void explain_by_shap(explain_task& task);
 void explain_by_gradients(explain_task& task);
 

@@ -1,4 +1,5 @@
-/// LIME, linear regression and Kernel SHAP: linear least squares over coalitions of tokens.
+/// LIME, linear and additive regression, and Kernel SHAP: linear least squares over coalitions of tokens.
+#include <algorithm>
 #include <cmath>
 
 #include "lib/src/surrogate/coalitions.hpp"
@@ -40,6 +41,25 @@ std::vector<std::vector<token_sequence>> texts_of(const explain_task& task, cons
   return sequences;
 }
 
+/// The smallest lasso penalty at which all coefficients of a fit with intercept are 0: the largest
+/// |sum_i w_i x_ij (y_i - mean)| / sum_i w_i. 1 if every penalty does that.
+double largest_penalty(const linear_samples& samples) {
+  double total = 0, mean = 0, largest = 0;
+  for (std::size_t i = 0; i < samples.targets.size(); ++i) {
+    total += samples.weights[i];
+    mean += samples.weights[i] * samples.targets[i];
+  }
+  mean /= total;
+  const auto width = static_cast<std::size_t>(samples.features);
+  std::vector<double> pull(width);
+  for (std::size_t i = 0; i < samples.targets.size(); ++i) {
+    const double rest = samples.weights[i] / total * (samples.targets[i] - mean);
+    for (std::size_t j = 0; j < width; ++j) pull[j] += rest * samples.rows[i * width + j];
+  }
+  for (const double p : pull) largest = std::max(largest, std::abs(p));
+  return largest > 0 ? largest : 1;
+}
+
 }  // namespace
 
 void explain_by_regression(explain_task& task) {
@@ -68,6 +88,51 @@ void explain_by_regression(explain_task& task) {
     share_among_occurrences(task.parameters[i], models[i].coefficients, found.attribution);
     found.base = models[i].intercept;
     found.fit_error = models[i].mean_squared_error;
+    found.queries = static_cast<std::int64_t>(chosen[i].present.size());
+  }
+}
+
+/// A token has a coefficient for every position to which deletions in front of it can move it, from its place p in the
+/// text (without special tokens) down to p - most: feature p (1 + most) + number of deletions.
+void explain_by_additive(explain_task& task) {
+  std::vector<coalitions> chosen;
+  for (std::size_t i = 0; i < task.texts.size(); ++i) chosen.push_back(few_deletions(task, i));
+  const auto logits = scores_of_all(task.model, texts_of(task, chosen));
+  const std::int64_t positions = 1 + task.options.most_deleted;
+  std::vector<linear_samples> problems;
+  std::vector<double> scales;  // that targets are divided by, so that one penalty means the same for all texts
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    linear_samples samples;
+    samples.features = chosen[i].players * positions;
+    samples.weights = chosen[i].weight;
+    samples.rows.resize(chosen[i].present.size() * static_cast<std::size_t>(samples.features));
+    double* row = samples.rows.data();
+    for (const auto& present : chosen[i].present) {
+      std::int64_t deleted = 0;
+      for (std::int64_t p = 0; p < chosen[i].players; ++p) {
+        if (present[static_cast<std::size_t>(p)] != 0) {
+          row[p * positions + deleted] = 1;
+        } else {
+          ++deleted;
+        }
+      }
+      row += samples.features;
+    }
+    samples.targets = class_scores(task.model, logits[i], task.found[i].of_class);
+    scales.push_back(largest_penalty(samples));
+    for (double& target : samples.targets) target /= scales.back();
+    problems.push_back(std::move(samples));
+  }
+  const std::vector<linear_surrogate> models = fit_linear(task.ctx, problems, {.lasso = task.options.lasso});
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    explanation& found = task.found[i];
+    std::vector<double> in_place;  // coefficients of tokens where the text has them
+    for (std::int64_t p = 0; p < chosen[i].players; ++p) {
+      in_place.push_back(scales[i] * models[i].coefficients[static_cast<std::size_t>(p * positions)]);
+    }
+    share_among_occurrences(task.parameters[i], in_place, found.attribution);
+    found.base = scales[i] * models[i].intercept;
+    found.fit_error = scales[i] * scales[i] * models[i].mean_squared_error;
     found.queries = static_cast<std::int64_t>(chosen[i].present.size());
   }
 }

@@ -7,6 +7,7 @@
 #include <nullscope/errors.hpp>
 
 #include "lib/src/surrogate/explain_methods.hpp"
+#include "lib/src/surrogate/slalom_layout.hpp"
 
 namespace nullscope::detail {
 namespace {
@@ -93,19 +94,19 @@ std::vector<slalom_model> fit_to_samples(explain_task& task) {
   sampling.identity = options.identity.value_or(token_identity::by_id);
   std::vector<std::vector<token_sequence>> sequences;
   std::vector<slalom_queries> problems;
-  std::int64_t fewest = options.samples;  // queries of a text
   for (std::size_t i = 0; i < task.texts.size(); ++i) {
     sampled_queries drawn = sample_queries(task.texts[i], task.parameters[i], target_classes(task.model), sampling);
-    fewest = std::clamp<std::int64_t>(drawn.drawn, 1, fewest);
     task.found[i].queries = static_cast<std::int64_t>(drawn.sequences.size());
     if (drawn.is_complete && drawn.drawn < options.samples) {
-      task.found[i].notes.push_back(fmt::format("there are only {} different queries", drawn.drawn));
+      task.found[i].notes.push_back(drawn.drawn == 1 ? "there is only one query"
+                                                     : fmt::format("there are only {} different queries", drawn.drawn));
     }
     if (drawn.is_lengthened) {
       task.found[i].notes.push_back(
           fmt::format("sequences of {} tokens do not determine {} tokens: other lengths were added", options.length,
                       task.parameters[i].count()));
     }
+    if (options.fit == slalom_fit_kind::sgd) count_as(drawn.queries, options.samples);
     sequences.push_back(std::move(drawn.sequences));
     problems.push_back(std::move(drawn.queries));
   }
@@ -116,8 +117,6 @@ std::vector<slalom_model> fit_to_samples(explain_task& task) {
   slalom_options fit = options.slalom;
   fit.method = options.fit == slalom_fit_kind::sgd ? slalom_method::sgd : slalom_method::least_squares;
   fit.noise = std::max(fit.noise, task.model.noise);
-  // SGD takes as many steps as if the samples had been drawn, also where there are fewer different ones.
-  fit.epochs *= (options.samples + fewest - 1) / fewest;
   return fit_slalom(task.ctx, problems, fit);
 }
 

@@ -14,11 +14,12 @@
 namespace nullscope {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, explanation_method>, 7> names{{
+constexpr std::array<std::pair<std::string_view, explanation_method>, 8> names{{
     {"slalom", explanation_method::slalom},
     {"lime", explanation_method::lime},
     {"shap", explanation_method::shap},
     {"linear", explanation_method::linear},
+    {"additive", explanation_method::additive},
     {"gradient", explanation_method::gradient},
     {"gradient-times-input", explanation_method::gradient_times_input},
     {"integrated-gradients", explanation_method::integrated_gradients},
@@ -30,9 +31,11 @@ void check_options(const explained_model& model, const explain_options& options)
     throw invalid_argument(
         fmt::format("explain: class {} of a model with classes 0 to {}", *options.of_class, model.classes - 1));
   }
-  if (options.samples < 1 || options.steps < 1 || !(options.kernel_width > 0) || !(options.ridge >= 0)) {
-    throw invalid_argument(fmt::format("explain: {} samples, {} steps, kernel width {}, ridge {}", options.samples,
-                                       options.steps, options.kernel_width, options.ridge));
+  if (options.samples < 1 || options.steps < 1 || !(options.kernel_width > 0) || !(options.ridge >= 0) ||
+      !(options.lasso >= 0)) {
+    throw invalid_argument(fmt::format("explain: {} samples, {} steps, kernel width {}, ridge {}, lasso {}",
+                                       options.samples, options.steps, options.kernel_width, options.ridge,
+                                       options.lasso));
   }
 }
 
@@ -108,7 +111,9 @@ std::vector<explanation> explain(context& ctx, const explained_model& model, std
   check_options(model, options);
   const bool is_slalom = options.method == explanation_method::slalom;
   const token_identity identity =
-      options.identity.value_or(is_slalom ? token_identity::by_id : token_identity::by_place);
+      options.method == explanation_method::additive
+          ? token_identity::by_place
+          : options.identity.value_or(is_slalom ? token_identity::by_id : token_identity::by_place);
   detail::explain_task task{ctx, model, texts, options, {}, {}};
   std::vector<std::vector<token_sequence>> whole;
   for (const explained_text& text : texts) {
@@ -129,6 +134,7 @@ std::vector<explanation> explain(context& ctx, const explained_model& model, std
     case explanation_method::slalom: detail::explain_by_slalom(task); break;
     case explanation_method::lime:
     case explanation_method::linear: detail::explain_by_regression(task); break;
+    case explanation_method::additive: detail::explain_by_additive(task); break;
     case explanation_method::shap: detail::explain_by_shap(task); break;
     case explanation_method::gradient:
     case explanation_method::gradient_times_input:

@@ -15,7 +15,8 @@
 namespace nullscope {
 namespace {
 
-constexpr std::int64_t widest_step = 32;  // rows of matrices are a multiple
+constexpr std::int64_t widest_step = 32;                     // rows of matrices are a multiple
+constexpr std::size_t batch_numbers = std::size_t{1} << 26;  // in the rows of the fits that run together
 
 void check(std::span<const linear_samples> problems, const linear_fit_options& options) {
   if (!(options.ridge >= 0) || !(options.lasso >= 0)) {
@@ -130,8 +131,18 @@ std::vector<linear_surrogate> fit_all(context& ctx, std::span<const linear_sampl
 std::vector<linear_surrogate> fit_linear(context& ctx, std::span<const linear_samples> problems,
                                          const linear_fit_options& options) {
   check(problems, options);
-  if (problems.empty()) return {};
-  return ctx.device().fp64 ? fit_all<double>(ctx, problems, options) : fit_all<float>(ctx, problems, options);
+  std::vector<linear_surrogate> models;
+  while (!problems.empty()) {  // as many at a time as the memory allows, at least one
+    std::size_t count = 0, numbers = 0;
+    while (count < problems.size() && (count == 0 || numbers < batch_numbers)) numbers += problems[count++].rows.size();
+    const auto part = problems.first(count);
+    for (linear_surrogate& model :
+         ctx.device().fp64 ? fit_all<double>(ctx, part, options) : fit_all<float>(ctx, part, options)) {
+      models.push_back(std::move(model));
+    }
+    problems = problems.subspan(count);
+  }
+  return models;
 }
 
 std::vector<double> predict(const linear_surrogate& model, const linear_samples& samples) {

@@ -136,6 +136,7 @@ struct length_range {
 /// Which lengths short sequences have.
 length_range lengths_of(const text_parameters& parameters, std::int64_t classes, const sampling_options& options) {
   const std::int64_t count = parameters.count(), free_classes = std::max<std::int64_t>(1, classes - 1);
+  if (count == 1) return {1, 1, false};  // its value is the score of the token alone
   const double unknowns = static_cast<double>((1 + free_classes) * count - 1);
   const bool by_id = options.identity == token_identity::by_id;
   const std::int64_t length = by_id ? options.length : std::min(options.length, count);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nullscope/errors.hpp>
+#include <numeric>
 #include <string>
 #include <unordered_set>
 
@@ -93,6 +94,11 @@ std::int64_t memory_of(const slalom_queries& q, bool with_errors) {
     count += (2 + 2 * q.classes) * matrix + 3 * kernels::slalom_block * ld + (1 + 2 * q.classes) * ld;
   }
   return count;
+}
+
+void count_as(slalom_queries& queries, std::int64_t samples) {
+  const double total = std::accumulate(queries.weight.begin(), queries.weight.end(), 0.0);
+  for (double& weight : queries.weight) weight *= static_cast<double>(samples) / total;
 }
 
 }  // namespace nullscope::detail

@@ -29,4 +29,7 @@ std::int64_t different_queries(const slalom_queries& q);
 /// Numbers of temporary memory that a fit needs.
 std::int64_t memory_of(const slalom_queries& q, bool with_errors);
 
+/// Scales the weights so that they sum to `samples`: SGD then takes as many steps as if so many had been drawn.
+void count_as(slalom_queries& queries, std::int64_t samples);
+
 }  // namespace nullscope::detail

@@ -8,12 +8,13 @@
 #include <nullscope/errors.hpp>
 #include <nullscope/linear_fit.hpp>
 #include <nullscope/query_sampling.hpp>
-#include <nullscope/training_run.hpp>
+
+#include "lib/src/surrogate/slalom_layout.hpp"
 
 namespace nullscope {
 namespace {
 
-constexpr std::int64_t longest_sequence = 31;  // [CLS] and 30 words
+constexpr std::int64_t places = 30;  // of words in a sequence
 
 std::vector<double> log_odds_of(const explained_model& model, const std::vector<token_sequence>& sequences) {
   const std::vector<double> logits = model.logits(sequences);
@@ -51,7 +52,7 @@ slalom_queries queries_of(const std::vector<token_sequence>& sequences, std::int
 /// Counts of the words, or with places one feature for each word at each place.
 linear_samples features_of(const std::vector<token_sequence>& sequences, std::int64_t words, bool with_places) {
   linear_samples samples;
-  samples.features = with_places ? words * (longest_sequence - 1) : words;
+  samples.features = with_places ? words * places : words;
   for (const token_sequence& ids : sequences) {
     std::vector<double> row(static_cast<std::size_t>(samples.features));
     std::int64_t place = 0;
@@ -91,57 +92,7 @@ slalom_model fit_analytically(const explained_model& model, std::int64_t words) 
 
 }  // namespace
 
-std::string experiment_network::name() const {
-  return fmt::format("{}, {} layer{}", decoder ? "decoder" : "encoder", layers, layers == 1 ? "" : "s");
-}
-
-transformer<float> train_network(context& ctx, const experiment_network& network, std::int64_t words,
-                                 std::span<const labelled_sequence> data, const experiment_training& training) {
-  if (network.heads < 1 || network.width % network.heads != 0) {
-    throw invalid_argument(
-        fmt::format("train_network: width {} is not a multiple of {} heads", network.width, network.heads));
-  }
-  transformer_config config;
-  config.layers = network.layers, config.width = network.width, config.heads = network.heads;
-  config.key_size = config.value_size = network.width / network.heads;
-  config.feed_forward = 2 * network.width;
-  config.vocabulary = words + word_model::first_word;
-  config.positions = longest_sequence;
-  config.function = activation::gelu;
-  config.classes = 2;
-  config.embedding_norm = !network.decoder;
-  config.order = network.decoder ? norm_order::pre : norm_order::post;
-  config.causal = network.decoder;
-  config.pool = network.decoder ? pooling::last : pooling::first;
-  transformer<float> model(ctx, config);
-  model.initialise(ctx, training.seed, transformer<float>::initialisation::bert);
-
-  std::vector<training_example> examples;
-  for (const labelled_sequence& one : data) {
-    training_example& example = examples.emplace_back();
-    example.sequence.ids = one.ids;
-    example.labels = {one.label};
-  }
-  const data_split split = split_examples(std::ssize(examples), training.seed, {.training = 0.95, .validation = 0.05});
-  training_run_options run;
-  run.epochs = training.epochs, run.batch = training.batch, run.seed = training.seed;
-  if (training.progress) {
-    run.go_on = [&](const training_progress& now) {
-      const double epoch = static_cast<double>(now.epoch - 1);
-      const double part = now.batches > 0 ? static_cast<double>(now.batch) / static_cast<double>(now.batches) : 0;
-      training.progress((epoch + part) / static_cast<double>(training.epochs));
-      return true;
-    };
-  }
-  trainer<float> steps(ctx, std::move(model), {.learning_rate = training.learning_rate, .seed = training.seed});
-  train(steps, examples, split, run);
-  steps.wait();
-  transformer<float> result(ctx, config);
-  result.values().copy_from(steps.model().values().to_host());
-  return result;
-}
-
-surrogate_errors compare_surrogates(context& ctx, const transformer<float>& network, const surrogate_options& options) {
+surrogate_errors compare_surrogates(context& ctx, const explained_model& network, const surrogate_options& options) {
   const word_model& model = linear_words();
   const auto words = std::ssize(model.words);
   const auto found_word = std::ranges::find(model.words, options.repeated);
@@ -149,20 +100,19 @@ surrogate_errors compare_surrogates(context& ctx, const transformer<float>& netw
     throw invalid_argument(fmt::format("compare_surrogates: there is no word \"{}\"", options.repeated));
   }
   const auto word = found_word - model.words.begin();
-  const explained_model explained = explained_transformer(ctx, network);
   const std::vector<labelled_sequence> data = linear_data(options.samples, options.seed);
   const std::vector<labelled_sequence> other = linear_data(options.samples, options.seed + 1);
   const std::vector<token_sequence> fitted = sequences_of(data), tested = sequences_of(other);
   std::vector<token_sequence> repeated;
   surrogate_errors result;
-  for (std::int64_t n = 1; n <= std::min(options.longest, longest_sequence - 1); ++n) {
+  for (std::int64_t n = 1; n <= std::min(options.longest, places); ++n) {
     token_sequence ids{word_model::class_word};
     ids.insert(ids.end(), static_cast<std::size_t>(n), word_model::first_word + static_cast<std::int32_t>(word));
     repeated.push_back(std::move(ids));
     result.truth.push_back(static_cast<double>(n) * model.weight[static_cast<std::size_t>(word)]);
   }
-  const std::vector<double> scores = log_odds_of(explained, fitted), test_scores = log_odds_of(explained, tested);
-  result.network = log_odds_of(explained, repeated);
+  const std::vector<double> scores = log_odds_of(network, fitted), test_scores = log_odds_of(network, tested);
+  result.network = log_odds_of(network, repeated);
   for (std::size_t i = 0; i < other.size(); ++i) {
     result.accuracy += ((test_scores[i] > 0) == (other[i].label == 1) ? 1.0 : 0.0) / static_cast<double>(other.size());
   }
@@ -176,19 +126,18 @@ surrogate_errors compare_surrogates(context& ctx, const transformer<float>& netw
   }
   slalom_queries queries = queries_of(fitted, words);
   queries.targets = scores;
-  result.found = fit_slalom(ctx, {&queries, 1}, {.noise = explained.noise})[0];
+  result.found = fit_slalom(ctx, {&queries, 1}, {.noise = network.noise})[0];
   result.slalom = squared_error(predict(result.found, queries_of(tested, words)), test_scores);
   result.by_slalom = predict(result.found, queries_of(repeated, words));
   return result;
 }
 
-recovery_errors recover_slalom(context& ctx, const transformer<float>& network, const slalom_model& planted,
+recovery_errors recover_slalom(context& ctx, const explained_model& network, const slalom_model& planted,
                                recovery_fit fit, const recovery_options& options) {
   const std::int64_t words = options.words == 0 ? planted.tokens() : options.words;
   if (words < 1 || words > planted.tokens()) {
     throw invalid_argument(fmt::format("recover_slalom: {} words of {}", words, planted.tokens()));
   }
-  const explained_model model = explained_transformer(ctx, network);
   recovery_errors result;
   using clock = std::chrono::steady_clock;
   const auto seconds_since = [](clock::time_point start) {
@@ -196,7 +145,7 @@ recovery_errors recover_slalom(context& ctx, const transformer<float>& network, 
   };
   if (fit == recovery_fit::analytic) {
     const clock::time_point start = clock::now();
-    result.found = fit_analytically(model, words);
+    result.found = fit_analytically(network, words);
     result.seconds = seconds_since(start);
     result.queries = 2 * words - 1;
   } else {
@@ -204,10 +153,11 @@ recovery_errors recover_slalom(context& ctx, const transformer<float>& network, 
     sampled_queries drawn =
         sample_queries(text, parameters_of_text(text, token_identity::by_id), 1,
                        {.samples = options.samples, .length = options.length, .seed = options.seed});
-    drawn.queries.targets = log_odds_of(model, drawn.sequences);
+    drawn.queries.targets = log_odds_of(network, drawn.sequences);
+    if (fit == recovery_fit::sgd) detail::count_as(drawn.queries, options.samples);
     const clock::time_point start = clock::now();
     const slalom_method method = fit == recovery_fit::sgd ? slalom_method::sgd : slalom_method::least_squares;
-    result.found = fit_slalom(ctx, {&drawn.queries, 1}, {.method = method, .noise = model.noise})[0];
+    result.found = fit_slalom(ctx, {&drawn.queries, 1}, {.method = method, .noise = network.noise})[0];
     result.seconds = seconds_since(start);
     result.queries = drawn.queries.size();
   }
@@ -217,11 +167,12 @@ recovery_errors recover_slalom(context& ctx, const transformer<float>& network, 
   double sum = 0;
   for (const double s : truth.importance) sum += s;
   for (double& s : truth.importance) s -= sum / static_cast<double>(words);
-  slalom_queries queries(words);
-  for (const labelled_sequence& one : slalom_data(truth, options.tested, options.longest, options.seed + 1)) {
-    queries.add(words_of(one.ids));
+  for (const std::int64_t longest : options.longest) {
+    const std::vector<token_sequence> tested =
+        sequences_of(slalom_data(truth, options.tested, longest, options.seed + 1));
+    const slalom_queries queries = queries_of(tested, words);
+    result.logits.push_back(squared_error(predict(result.found, queries), predict(truth, queries)));
   }
-  result.logits = squared_error(predict(result.found, queries), predict(truth, queries));
   result.parameters =
       0.5 * (squared_error(result.found.value, truth.value) + squared_error(result.found.importance, truth.importance));
   return result;
