@@ -38,6 +38,7 @@ std::vector<classified_text> read_texts(const attention_command& command, text_s
   } else if (source.encoder() != nullptr) {
     report.classes = classifier.emplace(*source.encoder()).names();
     report.separator = classifier->separator();
+    report.rest = std::ssize(report.classes) - 1;
   } else {
     throw usage_error("--ids needs --classes: without a tokenizer nothing is known of the tokens");
   }

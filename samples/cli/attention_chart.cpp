@@ -86,7 +86,7 @@ chart_panel to_classes(const attention_report& report, const char* title, double
   const class_averages& all = report.averages;
   return layer_panel(report, title, report.classes, [&](std::int64_t head, std::size_t i) {
     const auto to = static_cast<std::int64_t>(i);
-    if (all.texts[i] == 0) return std::nan("");
+    if (all.texts[i] == 0 || to == report.rest) return std::nan("");
     return raw * all.at(all.raw, head, all.classes, to) + effective * all.at(all.effective, head, all.classes, to);
   });
 }
@@ -94,9 +94,7 @@ chart_panel to_classes(const attention_report& report, const char* title, double
 /// To one class, from each class (fig. 5).
 chart_panel from_classes(const attention_report& report, const std::string& title, std::int64_t to,
                          const std::vector<double>& numbers) {
-  std::vector<std::string> names;
-  for (const std::string& name : report.classes) names.push_back("from " + name);
-  return layer_panel(report, title, names, [&](std::int64_t head, std::size_t from) {
+  return layer_panel(report, title, report.classes, [&](std::int64_t head, std::size_t from) {
     return report.averages.at(numbers, head, static_cast<std::int64_t>(from), to);
   });
 }
@@ -112,12 +110,14 @@ void share_axis(chart_panel& a, chart_panel& b) {
 std::string attention_chart(const attention_report& report) {
   std::vector<chart_panel> panels{correlation_panel(report), to_classes(report, "Raw attention to classes", 1, 0),
                                   to_classes(report, "Effective attention to classes", 0, 1)};
+  share_axis(panels[1], panels[2]);
   if (report.separator && report.averages.texts[static_cast<std::size_t>(*report.separator)] > 0) {
     const std::string& name = report.name(*report.separator);
     panels.push_back(to_classes(report, "Null attention to classes", 1, -1));
-    panels.push_back(from_classes(report, "Raw attention to " + name, *report.separator, report.averages.raw));
     panels.push_back(
-        from_classes(report, "Effective attention to " + name, *report.separator, report.averages.effective));
+        from_classes(report, "Raw attention to " + name + ", from", *report.separator, report.averages.raw));
+    panels.push_back(from_classes(report, "Effective attention to " + name + ", from", *report.separator,
+                                  report.averages.effective));
     share_axis(panels[4], panels[5]);
   }
   return draw_chart(fmt::format("Attention of {}, {} texts", report.model, report.texts.size()), panels, 3);

@@ -16,6 +16,7 @@ struct attention_report {
   bool by_rows = false;
   std::vector<std::string> classes;
   std::vector<std::int64_t> class_tokens;      ///< tokens of each class, in all texts
+  std::optional<std::int64_t> rest;            ///< the class of all other tokens, which charts leave out
   std::optional<std::int32_t> separator;       ///< the class that fig. 5 looks at
   std::vector<std::int64_t> texts;             ///< index in the file
   std::vector<text_attention<float>> numbers;  ///< as many
