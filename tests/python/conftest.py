@@ -1,4 +1,4 @@
-"""What the tests share: examples in docstrings that need the model `minilm` are skipped where it has not been fetched."""
+"""What the tests share: examples in docstrings that need the model `minilm` are skipped unless it has been fetched."""
 
 import doctest
 

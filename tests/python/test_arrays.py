@@ -35,7 +35,9 @@ def test_results_have_the_type_of_the_operand(dtype):
         lambda a: numpy.ascontiguousarray(a[..., ::-1])[..., ::-1],  # negative
         lambda a: numpy.ascontiguousarray(a.transpose(1, 0, 2, 3)).transpose(1, 0, 2, 3),  # a batch that does not merge
         lambda a: numpy.asfortranarray(a),
-        lambda a: numpy.frombuffer(b"x" + a.tobytes(), dtype=numpy.uint8)[1:].view(a.dtype).reshape(a.shape),  # unaligned
+        lambda a: (
+            numpy.frombuffer(b"x" + a.tobytes(), dtype=numpy.uint8)[1:].view(a.dtype).reshape(a.shape)
+        ),  # unaligned
     ],
 )
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -43,7 +45,9 @@ def test_strides(strided, dtype):
     a = RANDOM.normal(size=(3, 2, 5, 4)).astype(dtype)
     b = strided(a)
     assert_same_values(a, b)
-    numpy.testing.assert_allclose(singular_values(b), numpy.linalg.svd(a, compute_uv=False), rtol=0, atol=50 * numpy.finfo(dtype).eps)
+    numpy.testing.assert_allclose(
+        singular_values(b), numpy.linalg.svd(a, compute_uv=False), rtol=0, atol=50 * numpy.finfo(dtype).eps
+    )
 
 
 def test_read_only_and_repeated():
@@ -99,7 +103,9 @@ def test_too_few_dimensions():
 
 
 def test_messages_of_the_library():
-    with pytest.raises(ValueError, match=r"attention: dimension 3 of q \(1, 1, 5, 4\) .* differs from dimension 3 of k"):
+    with pytest.raises(
+        ValueError, match=r"attention: dimension 3 of q \(1, 1, 5, 4\) .* differs from dimension 3 of k"
+    ):
         nullscope.attention(numpy.ones((5, 4)), numpy.ones((5, 3)), numpy.ones((5, 4)))
 
 
@@ -163,7 +169,7 @@ def test_torch():
     assert torch.allclose(u * s[:, None, :] @ vt, a)
     assert torch.allclose(nullscope.svd(a.mT).s, torch.linalg.svdvals(a))
     assert torch.allclose(nullscope.svd(a[::2]).s, torch.linalg.svdvals(a[::2]))
-    with pytest.raises(TypeError, match="requires"):  # what PyTorch says
+    with pytest.raises(TypeError, match="a requires a gradient"):
         nullscope.svd(torch.ones(2, 2, requires_grad=True))
     assert nullscope.qr(torch.empty(0, 3, 2)).q.shape == (0, 3, 2)
 

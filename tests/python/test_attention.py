@@ -101,7 +101,12 @@ def test_effective_attention_with_bias():
 
 
 def test_effective_attention_without_padding():
-    q, k, v, h = numbers(2, 3, 20, 5), numbers(2, 3, 20, 5, seed=4), numbers(2, 3, 20, 6, seed=5), numbers(3, 6, 9, seed=6)
+    q, k, v, h = (
+        numbers(2, 3, 20, 5),
+        numbers(2, 3, 20, 5, seed=4),
+        numbers(2, 3, 20, 6, seed=5),
+        numbers(3, 6, 9, seed=6),
+    )
     found = nullscope.effective_attention(q, k, v, h, lengths=[20, 13])
     assert found.null_dimension.tolist() == [[14] * 3, [7] * 3]
     alone = nullscope.effective_attention(q[1, :, :13], k[1, :, :13], v[1, :, :13], h)

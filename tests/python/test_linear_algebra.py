@@ -84,7 +84,9 @@ def test_one_projection_for_each_head_of_a_batch():
     v, h = numbers((2, 3, 20, 4), "float64"), numbers((3, 4, 9), "float64", 5)
     found = nullscope.range_basis(v, h)
     numpy.testing.assert_allclose(found.s, numpy.linalg.svd(v @ h, compute_uv=False)[..., :4], rtol=1e-12)
-    with pytest.raises(ValueError, match=r"range_basis: the dimensions of h \(5, 4, 9\) before the last 2 should be \(2, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"range_basis: the dimensions of h \(5, 4, 9\) before the last 2 should be \(2, 3\)"
+    ):
         nullscope.range_basis(v, numbers((5, 4, 9), "float64"))
 
 

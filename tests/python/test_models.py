@@ -102,9 +102,7 @@ def test_attribution():
     found = model.attribution(TEXTS[0], samples=None)
     assert found.layers == [1, 2] and found.standard_error is None
     numpy.testing.assert_allclose(found.contribution.sum(axis=-1), 1, atol=TOLERANCE)
-    numpy.testing.assert_allclose(
-        found.contribution, found.norm / found.norm.sum(axis=-1, keepdims=True), atol=1e-12
-    )
+    numpy.testing.assert_allclose(found.contribution, found.norm / found.norm.sum(axis=-1, keepdims=True), atol=1e-12)
     estimate = model.attribution(TEXTS[0], samples=12, seed=3)
     off = (estimate.contribution - found.contribution) / estimate.standard_error
     assert abs(off).max() < 6 and numpy.sqrt((off**2).mean()) < 2
@@ -162,7 +160,9 @@ def test_structure():
     assert found.texts == 4
     numpy.testing.assert_allclose(found.mean, mean, atol=TOLERANCE)
     numpy.testing.assert_allclose(found.w, mean, atol=TOLERANCE)  # nothing is cut, and rows sum to one
-    assert (found.dimension == 4).all() and (nullscope.structure(model, texts, 4, threshold=1.0).emptied_rows == 4).all()
+    assert (found.dimension == 4).all() and (
+        nullscope.structure(model, texts, 4, threshold=1.0).emptied_rows == 4
+    ).all()
     with pytest.raises(ValueError, match="no text has 40 tokens; the longest has 4"):
         nullscope.structure(model, texts, 40)
     assert nullscope.structure(model, texts, 6, other_lengths="pad").texts == 4

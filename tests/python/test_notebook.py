@@ -1,4 +1,4 @@
-"""The notebook of the samples runs from its first cell to its last one: by nbclient where it is installed, otherwise here."""
+"""The notebook of the samples runs from its first cell to its last one: by nbclient if it is installed, or here."""
 
 import ast
 import json

@@ -69,7 +69,15 @@ def test_the_gil_is_released():
 @pytest.mark.parametrize("work", ["structure", "explain"])
 def test_ctrl_c_stops_long_work(work):
     model = nullscope.Transformer.create(
-        vocabulary=50, classes=2, width=64, heads=4, key_size=16, value_size=16, feed_forward=128, positions=64, layers=4
+        vocabulary=50,
+        classes=2,
+        width=64,
+        heads=4,
+        key_size=16,
+        value_size=16,
+        feed_forward=128,
+        positions=64,
+        layers=4,
     )
     random = numpy.random.default_rng(0)
     texts = random.integers(0, 50, size=(4000, 60)).tolist()
@@ -148,10 +156,8 @@ def test_beside_torch(order):
 
 
 def test_import_is_quick_and_touches_no_device():
-    best = min(
-        float(run("import time; begin = time.perf_counter(); import nullscope; print(time.perf_counter() - begin)"))
-        for _ in range(3)
-    )
-    assert best < 0.5
+    # Time of the CPU, because other tests run beside this one.
+    program = "import time; begin = time.process_time(); import nullscope; print(time.process_time() - begin)"
+    assert min(float(run(program)) for _ in range(3)) < 0.5
     said = run("import nullscope; print(nullscope.device.cache_info().currsize)")
     assert said == "0"

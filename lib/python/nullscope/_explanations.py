@@ -119,7 +119,9 @@ def _explain_callable(model: Callable, text: Any, options: dict, device: Device)
     ids = [number[token] for token in tokens]
     first = ask([ids])
     if first.ndim not in (1, 2) or len(first) != 1:
-        raise ValueError(f"explain: the model gave scores of shape {first.shape} for one text; expected (1, classes) or (1,)")
+        raise ValueError(
+            f"explain: the model gave scores of shape {first.shape} for one text; expected (1, classes) or (1,)"
+        )
     classes = first.shape[1] if first.ndim == 2 else 1
     noise = 1e-5 if first.dtype in (numpy.float32, numpy.float16) else 1e-11
 

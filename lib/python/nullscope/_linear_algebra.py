@@ -183,9 +183,7 @@ def simplex_alternatives(
 
     rank = numpy.ascontiguousarray(found.rank_with_ones, dtype=numpy.int64).reshape(-1)
     return Alternatives(
-        *_core.simplex_alternatives(
-            chosen(device), a, found.basis, rank, count, share, seed, draw == "coefficients"
-        )
+        *_core.simplex_alternatives(chosen(device), a, found.basis, rank, count, share, seed, draw == "coefficients")
     )
 
 

@@ -88,7 +88,9 @@ def sweep(
     else:
         kinds = ("concatenated", "added") if heads_are == "both" else (heads_are,)
         sizes = (width, heads, key_size or width // heads)
-        units = [(k, s, i, 0, (*sizes, seed, dtype)) for s in sorted(set(lengths)) for k in kinds for i in range(samples)]
+        units = [
+            (k, s, i, 0, (*sizes, seed, dtype)) for s in sorted(set(lengths)) for k in kinds for i in range(samples)
+        ]
     columns: dict[str, list] = {name: [] for name in _COLUMNS}
     cost = [float(length) ** 2 + 1000 for _, length, *_ in units]
     done = 0.0
@@ -100,7 +102,9 @@ def sweep(
             else:
                 for number in range(1, model.config["layers"] + 1):
                     found = model.encode([source], heads_of_layer=number, pool=None)[0].heads
-                    _add_rows(columns, kind, length, sample, number, found, model.config["causal"], pearson_up_to, where)
+                    _add_rows(
+                        columns, kind, length, sample, number, found, model.config["causal"], pearson_up_to, where
+                    )
             done += one
             bar(done / sum(cost))
     return Sweep({name: numpy.array(column) for name, column in columns.items()})
@@ -138,7 +142,15 @@ def _model_units(model: Transformer, texts: Sequence[str], lengths: list[int], s
 
 
 def _add_rows(
-    columns: dict, kind: str, length: int, sample: int, layer: int, heads: Heads, causal: bool, up_to: int, device: Device
+    columns: dict,
+    kind: str,
+    length: int,
+    sample: int,
+    layer: int,
+    heads: Heads,
+    causal: bool,
+    up_to: int,
+    device: Device,
 ) -> None:
     found = range_basis(heads.v, heads.h, with_ones=True, device=device)
     count = len(heads.v)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union
 
 import numpy
 
@@ -16,7 +16,7 @@ from ._devices import chosen
 from ._progress import ProgressBar
 from ._text import Tokens, folder_of, tokens_of
 
-Text = "str | Sequence[int]"  # a text, or the ids of its tokens
+Text = Union[str, Sequence[int]]  # a text, or the ids of its tokens
 
 
 class Heads(NamedTuple):
@@ -65,7 +65,9 @@ class Transformer:
         self.folder = folder
 
     @classmethod
-    def load(cls, name_or_folder: str = "minilm", dtype: str = "float32", device: Device | str | None = None) -> Transformer:
+    def load(
+        cls, name_or_folder: str = "minilm", dtype: str = "float32", device: Device | str | None = None
+    ) -> Transformer:
         """Reads a model: by name ("minilm", "mpnet"; fetched once), or a Hugging Face folder of BERT, DistilBERT, MPNet
         or GPT-2, or a folder that `save` wrote. `dtype` is "float32" or "float64".
 
@@ -127,7 +129,9 @@ class Transformer:
 
     def __repr__(self) -> str:
         c = self.config
-        return f"<nullscope.Transformer {self._core.family}: {c['layers']} layers, d = {c['width']}, {c['heads']} heads>"
+        return (
+            f"<nullscope.Transformer {self._core.family}: {c['layers']} layers, d = {c['width']}, {c['heads']} heads>"
+        )
 
     def parameters(self) -> dict[str, numpy.ndarray]:
         """Copies of all parameters, by name."""
@@ -146,7 +150,9 @@ class Transformer:
         ids = [int(i) for i in text]
         names = [self._encoder.token(i) if self._encoder else str(i) for i in ids]
         rest = range(len(ids))
-        return Tokens(ids, names, [(0, 0) for _ in rest], [-1 for _ in rest], [False for _ in rest], [0 for _ in rest], False)
+        return Tokens(
+            ids, names, [(0, 0) for _ in rest], [-1 for _ in rest], [False for _ in rest], [0 for _ in rest], False
+        )
 
     def _tokenize_all(self, texts: Sequence[Text]) -> list[Tokens]:
         if isinstance(texts, str):
@@ -161,7 +167,7 @@ class Transformer:
         pool: str | None = "mean",
         normalise: bool = False,
     ) -> Any:
-        """Hidden states of a text, and on request the attention of all heads, q, k, v and h of one layer (from 1), and a
+        """Hidden states of a text; on request the attention of all heads, and q, k, v and h of one layer (from 1); a
         sentence embedding (`pool`: "mean", "first", "last" or None). A list of texts gives a list, computed together.
 
         >>> import nullscope
@@ -225,7 +231,13 @@ class Transformer:
         tokens = self._tokenize_all(texts)
         numbers = [self._label(label) for label in labels]
         loss, accuracy = self._core.train_step(
-            [t.ids for t in tokens], [t.segments for t in tokens], numbers, learning_rate, weight_decay, largest_norm, seed
+            [t.ids for t in tokens],
+            [t.segments for t in tokens],
+            numbers,
+            learning_rate,
+            weight_decay,
+            largest_norm,
+            seed,
         )
         return TrainingStep(loss, accuracy)
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -98,27 +99,47 @@ std::int64_t count_of(const shape_type& shape) {
   return count;
 }
 
-shape_type packed_strides(const shape_type& shape) {
-  shape_type stride(shape.size(), 1);
-  for (std::size_t d = shape.size(); d-- > 1;) stride[d - 1] = stride[d] * shape[d];
-  return stride;
-}
+/// Shape and strides of a part of memory, in elements.
+struct extents {
+  shape_type shape, stride;
 
-/// Dimensions [0, count) as one, if their strides allow it.
-bool merge_leading(shape_type& shape, shape_type& stride, std::size_t count) {
-  std::int64_t extent = 1, step = 0;
-  for (std::size_t d = count; d-- > 0;) {
-    if (shape[d] == 1) continue;
-    if (extent != 1 && stride[d] != extent * step) return false;
-    if (extent == 1) step = stride[d];
-    extent *= shape[d];
+  /// Dimensions of extent 1 in front, until there are so many.
+  void complete(std::size_t dimensions) {
+    const std::size_t missing = dimensions - std::min(dimensions, shape.size());
+    shape.insert(shape.begin(), missing, 1);
+    stride.insert(stride.begin(), missing, 0);
   }
-  shape.erase(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(count));
-  stride.erase(stride.begin(), stride.begin() + static_cast<std::ptrdiff_t>(count));
-  shape.insert(shape.begin(), extent);
-  stride.insert(stride.begin(), step);
-  return true;
-}
+
+  /// The first dimensions as one, if their strides allow it.
+  bool merge(std::size_t count) {
+    std::int64_t extent = 1, step = 0;
+    for (std::size_t d = count; d-- > 0;) {
+      if (shape[d] == 1) continue;
+      if (extent != 1 && stride[d] != extent * step) return false;
+      if (extent == 1) step = stride[d];
+      extent *= shape[d];
+    }
+    shape.erase(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(count));
+    stride.erase(stride.begin(), stride.begin() + static_cast<std::ptrdiff_t>(count));
+    shape.insert(shape.begin(), extent);
+    stride.insert(stride.begin(), step);
+    return true;
+  }
+
+  /// The same shape, densely packed, with the first dimensions as one.
+  extents packed(std::size_t count) const {
+    extents result{shape, shape_type(shape.size(), 1)};
+    for (std::size_t d = shape.size(); d-- > 1;) result.stride[d - 1] = result.stride[d] * shape[d];
+    result.merge(count);
+    return result;
+  }
+
+  std::int64_t span() const {  // from the first to the last element
+    std::int64_t last = 0;
+    for (std::size_t d = 0; d < shape.size(); ++d) last += (shape[d] - 1) * stride[d];
+    return last + 1;
+  }
+};
 
 }  // namespace
 
@@ -131,6 +152,11 @@ array::array(const char* function, const char* name, nb::handle object) : functi
                              .c_str());
   }
   std::tie(kind_, module_) = kind_of(object);
+  if (kind_ == array_kind::torch && nb::cast<bool>(object.attr("requires_grad"))) {
+    throw nb::type_error(
+        fmt::format("{}: {} requires a gradient, which is not computed; pass {}.detach()", function, name, name)
+            .c_str());
+  }
   type_ = held_.dtype();
   data_ = static_cast<const char*>(held_.data_handle()) + held_.byte_offset();
   for (std::size_t d = 0; d < held_.ndim(); ++d) {
@@ -184,69 +210,50 @@ bool array::is_readable(device_handle& where, context& ctx) const {
 const void* array::find(device_handle& where, context& ctx, int rank, std::size_t bytes, const shape_type* leading,
                         std::int64_t* extent, std::int64_t* stride) {
   const auto inner = static_cast<std::size_t>(rank - 1);
-  shape_type shape = shape_, strides = stride_;
-  while (shape.size() < inner) {
-    shape.insert(shape.begin(), 1);
-    strides.insert(strides.begin(), 0);
-  }
+  extents all{shape_, stride_};
+  all.complete(inner + (leading == nullptr ? 0 : leading->size()));
+  const std::size_t outer = all.shape.size() - inner;
   if (leading != nullptr) {
-    while (shape.size() < inner + leading->size()) {
-      shape.insert(shape.begin(), 1);
-      strides.insert(strides.begin(), 0);
-    }
-    for (std::size_t d = 0; d + inner < shape.size(); ++d) {
-      if (shape.size() == inner + leading->size() && shape[d] == (*leading)[d]) continue;
-      if (shape.size() != inner + leading->size() || shape[d] != 1) {
+    for (std::size_t d = 0; d < outer; ++d) {
+      if (outer == leading->size() && all.shape[d] == (*leading)[d]) continue;
+      if (outer != leading->size() || all.shape[d] != 1) {
         throw invalid_argument(fmt::format("{}: the dimensions of {} before the last {} should be ({}), or 1",
                                            function_, describe(), inner, fmt::join(*leading, ", ")));
       }
-      shape[d] = (*leading)[d];
-      strides[d] = 0;
+      all.shape[d] = (*leading)[d];
+      all.stride[d] = 0;
     }
   }
-  const std::size_t outer = shape.size() - inner;
-  const bool is_read = count_of(shape) == 0 || is_readable(where, ctx);
-  shape_type packed = shape;  // if it must be copied
-  bool fits = merge_leading(shape, strides, outer) && reinterpret_cast<std::uintptr_t>(data_) % bytes == 0;
-  for (const std::int64_t step : strides) fits = fits && step >= 0;
+
+  const auto keep = [&](memory copy) { return copies_.emplace_back(std::move(copy)).get(); };
   const void* data = data_;
-  if (count_of(packed) == 0) {
-    copies_.push_back(host_memory(0));
-    data = copies_.back().get();
-    shape = packed;
-    strides = packed_strides(packed);
-    merge_leading(shape, strides, outer);
-  } else if (!fits || !is_read) {
-    if (is_read && !where.reads_host_memory()) {
+  extents seen = all;
+  if (count_of(all.shape) == 0) {
+    data = keep(host_memory(0));
+    seen = all.packed(outer);
+  } else {
+    const bool is_read = is_readable(where, ctx);
+    const bool fits = seen.merge(outer) && reinterpret_cast<std::uintptr_t>(data_) % bytes == 0 &&
+                      std::ranges::all_of(seen.stride, [](std::int64_t step) { return step >= 0; });
+    if (!fits && is_read && !where.reads_host_memory()) {
       throw invalid_argument(
           fmt::format("{}: {} has strides that the device cannot use; pass a contiguous copy", function_, describe()));
     }
     if (!fits) {
-      shape_type old_strides = stride_;
-      // The extents that were added in front are repeated.
-      old_strides.insert(old_strides.begin(), packed.size() - stride_.size(), 0);
-      for (std::size_t d = 0; d < packed.size(); ++d) {
-        const std::size_t added = packed.size() - shape_.size();
-        if (d >= added && shape_[d - added] != packed[d]) old_strides[d] = 0;
-      }
-      copies_.push_back(host_memory(count_of(packed) * static_cast<std::int64_t>(bytes)));
-      pack(static_cast<const char*>(data), packed.data(), old_strides.data(), static_cast<int>(packed.size()), bytes,
-           static_cast<char*>(copies_.back().get()));
-      data = copies_.back().get();
-      shape = packed;
-      strides = packed_strides(packed);
-      merge_leading(shape, strides, outer);
+      memory copy = host_memory(count_of(all.shape) * static_cast<std::int64_t>(bytes));
+      pack(static_cast<const char*>(data_), all.shape.data(), all.stride.data(), static_cast<int>(all.shape.size()),
+           bytes, static_cast<char*>(copy.get()));
+      data = keep(std::move(copy));
+      seen = all.packed(outer);
     }
     if (!is_read) {
-      std::int64_t span = 1;
-      for (std::size_t d = 0; d < shape.size(); ++d) span += (shape[d] - 1) * strides[d];
-      copies_.push_back(device_memory(ctx, span * static_cast<std::int64_t>(bytes)));
-      ctx.queue().memcpy(copies_.back().get(), data, static_cast<std::size_t>(span) * bytes).wait();
-      data = copies_.back().get();
+      memory copy = device_memory(ctx, seen.span() * static_cast<std::int64_t>(bytes));
+      ctx.queue().memcpy(copy.get(), data, static_cast<std::size_t>(seen.span()) * bytes).wait();
+      data = keep(std::move(copy));
     }
   }
-  std::copy(shape.begin(), shape.end(), extent);
-  std::copy(strides.begin(), strides.end(), stride);
+  std::ranges::copy(seen.shape, extent);
+  std::ranges::copy(seen.stride, stride);
   return data;
 }
 
