@@ -111,9 +111,9 @@ TEST_P(synthetic_experiments_test, a_planted_slalom_comes_back_from_itself) {
   const explained_model model = model_of(planted);
   for (const std::int64_t words : {6, 30}) {
     for (const recovery_fit fit : {recovery_fit::least_squares, recovery_fit::analytic, recovery_fit::sgd}) {
-      const recovery_errors found =
-          recover_slalom(ctx_, model, planted, fit, {.words = words, .samples = 2000, .longest = {2, 30}});
-      const double bound = fit == recovery_fit::sgd ? 1e-2 : 1e-18;
+      const recovery_errors found = recover_slalom(ctx_, model, planted, fit, {.words = words, .longest = {2, 30}});
+      // The steps of SGD end before the largest importances are reached.
+      const double bound = fit == recovery_fit::sgd ? 0.1 : 1e-18;
       EXPECT_LE(found.parameters, bound) << words;
       ASSERT_EQ(found.logits.size(), 2u);
       EXPECT_LE(found.logits[0], bound) << words;
