@@ -105,7 +105,7 @@ def test_attribution():
     numpy.testing.assert_allclose(found.contribution, found.norm / found.norm.sum(axis=-1, keepdims=True), atol=1e-12)
     estimate = model.attribution(TEXTS[0], samples=12, seed=3)
     off = (estimate.contribution - found.contribution) / estimate.standard_error
-    assert abs(off).max() < 6 and numpy.sqrt((off**2).mean()) < 2
+    assert 0.5 < numpy.sqrt((off**2).mean()) < 2  # single ratios vary more: the errors are estimates, too
     with pytest.raises(ValueError, match="samples is 0"):
         model.attribution(TEXTS[0], samples=0)
     with pytest.raises(ValueError, match='norm is "l1"'):
