@@ -16,8 +16,8 @@ using namespace nullscope::check_device;
 
 checked_operations all_operations(bool fp64) {
   checked_operations all;
-  for (checked_operations& some : {blas_operations(fp64), lapack_operations(fp64), attention_operations(fp64),
-                                   model_operations(), surrogate_operations()}) {
+  for (const checked_operations& some : {blas_operations(fp64), lapack_operations(fp64), attention_operations(fp64),
+                                         model_operations(), surrogate_operations()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -151,6 +151,14 @@ std::string runtime_version() {
 #endif
 }
 
+std::string compiler_version() {
+#ifdef __clang__
+  return __VERSION__;
+#else
+  return fmt::format("GCC {}", __VERSION__);
+#endif
+}
+
 struct selected_path {
   any_comparison* of;
   std::size_t path;
@@ -182,6 +190,7 @@ void add_context(const context& ctx, const std::set<std::string>& types, rooflin
   add("driver", device.driver);
   add("backend", device.backend);
   add("runtime", runtime_version());
+  add("compiler", compiler_version());
   add("compute units", std::to_string(device.compute_units));
   if (limits == nullptr) return;
   for (const std::string& type : types) {

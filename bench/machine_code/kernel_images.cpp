@@ -38,18 +38,31 @@ detail::kernel_target gpu_target(const sycl::device& device, std::int64_t least_
   return target;
 }
 
+/// The names of entry points stand in SPIR-V as they are.
+kernel_module module_of(const std::pair<const std::byte*, const std::byte*>& content,
+                        const std::vector<detail::kernel_source>& sources) {
+  kernel_module result;
+  result.spirv.assign(content.first, content.second);
+  const std::string_view text(reinterpret_cast<const char*>(result.spirv.data()), result.spirv.size());
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (text.find(sources[i].entry) == std::string_view::npos) continue;
+    result.kernels.push_back(i);
+    result.entries.push_back(sources[i].entry);
+  }
+  return result;
+}
+
 }  // namespace
 
-kernel_module compile_module(const sycl::device& device, std::span<const detail::kernel_description* const> kernels,
-                             std::int64_t least_sub_group) {
+std::vector<kernel_module> compile_modules(const sycl::device& device,
+                                           std::span<const detail::kernel_description* const> kernels,
+                                           std::int64_t least_sub_group) {
   const detail::kernel_target target = gpu_target(device, least_sub_group);
   std::vector<detail::kernel_source> sources;
-  std::vector<const detail::kernel_source*> pointers;
-  kernel_module result;
   for (const detail::kernel_description* kernel : kernels) {
     sources.push_back(detail::source_of(*kernel, library_headers(), target));
-    result.entries.push_back(sources.back().entry);
   }
+  std::vector<const detail::kernel_source*> pointers;
   for (const detail::kernel_source& source : sources) pointers.push_back(&source);
   std::string log;
   try {
@@ -59,8 +72,8 @@ kernel_module compile_module(const sycl::device& device, std::span<const detail:
                                                              detail::text_of(pointers), compiler::properties{includes});
     const auto compiled = compiler::compile(
         source, {device}, compiler::properties{compiler::save_log{&log}, compiler::build_options{target.options}});
-    const auto [begin, end] = (*compiled.begin().*image_content::of)();
-    result.spirv.assign(begin, end);
+    std::vector<kernel_module> result;
+    for (const auto& image : compiled) result.push_back(module_of((image.*image_content::of)(), sources));
     return result;
   } catch (const sycl::exception& failure) {
     throw compilation_error(fmt::format("{}: {}\n{}", kernels[0]->type_name, failure.what(), log));

@@ -11,16 +11,17 @@
 
 namespace nullscope::bench {
 
-/// A module, and the names of the entry points of its kernels, in their order.
+/// A module with some of the kernels: those that need the same of a device, such as fp64.
 struct kernel_module {
   std::vector<std::byte> spirv;
-  std::vector<std::string> entries;
+  std::vector<std::size_t> kernels;  ///< their numbers among those that were compiled
+  std::vector<std::string> entries;  ///< the names of their entry points
 };
 
-/// Compiles the kernels into one module. `device` lends its compiler; what is special about it (instructions of a CPU)
-/// is left out. Kernels of one work-item ask for sub-groups of `least_sub_group`, 0: for none. Throws
-/// compilation_error.
-kernel_module compile_module(const sycl::device& device, std::span<const detail::kernel_description* const> kernels,
-                             std::int64_t least_sub_group);
+/// Compiles the kernels together. `device` lends its compiler; what is special about it (instructions of a CPU) is left
+/// out. Kernels of one work-item ask for sub-groups of `least_sub_group`, 0: for none. Throws compilation_error.
+std::vector<kernel_module> compile_modules(const sycl::device& device,
+                                           std::span<const detail::kernel_description* const> kernels,
+                                           std::int64_t least_sub_group);
 
 }  // namespace nullscope::bench

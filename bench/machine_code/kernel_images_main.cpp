@@ -57,15 +57,18 @@ nlohmann::json compile(const sycl::device& device, std::span<const listed_kernel
   std::vector<const detail::kernel_description*> kernels;
   for (const listed_kernel& one : part) kernels.push_back(one.kernel);
   try {
-    const bench::kernel_module module = bench::compile_module(device, kernels, sub_group);
-    write(folder / (name + ".spv"), module.spirv);
-    for (std::size_t i = 0; i < part.size(); ++i) {
-      entries.push_back(entry_of(part[i], name + ".spv", module.entries[i], ""));
+    int number = 0;
+    for (const bench::kernel_module& module : bench::compile_modules(device, kernels, sub_group)) {
+      const std::string file = fmt::format("{}_{}.spv", name, number++);
+      write(folder / file, module.spirv);
+      for (std::size_t i = 0; i < module.kernels.size(); ++i) {
+        entries.push_back(entry_of(part[module.kernels[i]], file, module.entries[i], ""));
+      }
     }
   } catch (const compilation_error& failure) {
     if (part.size() == 1) return {entry_of(part[0], "", "", failure.what())};
     for (std::size_t i = 0; i < part.size(); ++i) {
-      entries.push_back(compile(device, part.subspan(i, 1), sub_group, folder, fmt::format("{}_{}", name, i))[0]);
+      entries.push_back(compile(device, part.subspan(i, 1), sub_group, folder, fmt::format("{}_alone_{}", name, i))[0]);
     }
   }
   return entries;

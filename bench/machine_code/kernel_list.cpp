@@ -13,7 +13,6 @@
 #include "kernels/surrogate/slalom_errors.hpp"
 #include "kernels/surrogate/slalom_fit.hpp"
 #include "kernels/surrogate/slalom_sgd.hpp"
-#include "lib/src/blas/gemm_joint_matrix_plan.hpp"
 #include "tests/contract/function_row.hpp"
 
 namespace nullscope::bench {
@@ -87,22 +86,6 @@ void add_own_gemm(collector& found, context& ctx, T* memory) {
   });
 }
 
-/// The products of matrix engines that are not here.
-void add_joint_matrix_gemm(collector& found, context& ctx) {
-  using detail::joint_matrix_tile;
-  for (const joint_matrix_tile tile : {joint_matrix_tile::m8_n16_k16, joint_matrix_tile::m8_n8_k16,
-                                       joint_matrix_tile::m16_n16_k16_sub_32, joint_matrix_tile::m16_n16_k16_sub_64}) {
-    found.add_dry("gemm", ctx, [&](context& dry) {
-      operation op(dry, "gemm");
-      const auto matrix = [&](auto* data) { return contiguous(data, 2, 64, 64); };
-      bfloat16* const x = op.take<bfloat16>(2 * 64 * 64);
-      float* const y = op.take<float>(2 * 64 * 64);
-      detail::gemm_joint_matrix(op, {1.0f, matrix(x), matrix(x), 0.0f, matrix(y)}, {tile, 1, 1, 4, 64});
-      op.submit();
-    });
-  }
-}
-
 template <class... Kernels>
 std::vector<const detail::kernel_description*> descriptions() {
   return {&detail::description<Kernels>...};
@@ -133,21 +116,11 @@ std::vector<listed_kernel> gpu_kernels(const sycl::device& device) {
     add_own_gemm(found, ctx, reinterpret_cast<bfloat16*>(any));
     add_functions(found, ctx);
   }
-  context ctx(queue, lane_layout::work_items(properties(device)));
-  add_joint_matrix_gemm(found, ctx);
   add_of_waiting_functions<float, 32>(found);
   add_of_waiting_functions<float, 256>(found);
   add_of_waiting_functions<double, 32>(found);
   add_of_waiting_functions<double, 256>(found);
   return std::move(found).found();
-}
-
-std::vector<cpu_only_file> cpu_only_files() {
-  return {{"kernels/attention/forward_vectors.hpp", "one query per lane of a vector; GPUs take forward.hpp"},
-          {"kernels/attention/joint_matrix.hpp", "tiles of AMX; no GPU has them"},
-          {"kernels/blas/transpose_strips.hpp", "strips of whole vectors; GPUs take transpose.hpp"},
-          {"kernels/lapack/svd_laned.hpp", "one matrix per lane of a vector; GPUs take svd_jacobi.hpp"},
-          {"kernels/lapack/svd_unstage.hpp", "brings back what LAPACK on the host computed"}};
 }
 
 }  // namespace nullscope::bench

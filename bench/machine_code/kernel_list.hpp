@@ -16,13 +16,8 @@ struct listed_kernel {
 };
 
 /// Each kernel once, with the public functions that launch it. `device` lends its queue to the dry runs; what it is
-/// does not matter, as long as it has fp64.
+/// does not matter, as long as it has fp64. Left out are products on matrix engines: the compiler of a device that has
+/// no such engine crashes on them.
 std::vector<listed_kernel> gpu_kernels(const sycl::device& device);
-
-/// Kernel files that only layouts of CPUs use, and why.
-struct cpu_only_file {
-  std::string path, reason;
-};
-std::vector<cpu_only_file> cpu_only_files();
 
 }  // namespace nullscope::bench

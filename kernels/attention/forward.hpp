@@ -13,6 +13,7 @@
 #include "kernels/attention/local.hpp"
 #include "kernels/attention/shape.hpp"
 #include "kernels/blas/tile.hpp"
+#include "kernels/core/sub_groups.hpp"
 
 namespace nullscope::kernels {
 
@@ -29,6 +30,7 @@ template <class In, class T, class Shape>
 struct attention_forward {
   static constexpr const char* source = __FILE__;
   static constexpr int dimensions = 1;
+  static constexpr int sub_group_size = narrow_sub_group;
   static_assert(Shape::width == 1);
   using tile = pack<T, 1>[Shape::rows][Shape::packs];
   static constexpr T infinity = std::numeric_limits<T>::infinity();

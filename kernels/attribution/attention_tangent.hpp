@@ -11,6 +11,7 @@
 #include "kernels/attention/bias.hpp"
 #include "kernels/attention/shape.hpp"
 #include "kernels/blas/tile.hpp"
+#include "kernels/core/sub_groups.hpp"
 #include "kernels/core/work_group.hpp"
 
 namespace nullscope::kernels {
@@ -30,6 +31,7 @@ struct attention_tangent {
   static constexpr const char* source = __FILE__;
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Shape::work_items == 1;
+  static constexpr int sub_group_size = one_work_item ? 0 : narrow_sub_group;
   static constexpr T infinity = std::numeric_limits<T>::infinity();
   using lanes = pack<T, Shape::width>;
   using tile = lanes[Shape::rows][Shape::packs];

@@ -17,6 +17,7 @@
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
 
+#include "kernels/core/sub_groups.hpp"
 #include "kernels/lapack/qr_reflect.hpp"
 #include "kernels/simd/pack.hpp"
 
@@ -59,6 +60,7 @@ template <class T, int W>
 struct qr_chunks {
   static constexpr const char* source = __FILE__;
   static constexpr int dimensions = 1;
+  static constexpr int sub_group_size = W > 1 ? 0 : narrow_sub_group;
 
   view<const T, 3> a;
   view<T, 3> q, r;

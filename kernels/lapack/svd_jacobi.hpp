@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "kernels/core/sub_groups.hpp"
 #include "kernels/lapack/svd_group.hpp"
 #include "kernels/lapack/svd_jacobi_layout.hpp"
 #include "kernels/lapack/svd_problem.hpp"
@@ -20,6 +21,7 @@ struct svd_jacobi {
   static constexpr const char* source = __FILE__;
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = W > 1;
+  static constexpr int sub_group_size = one_work_item ? 0 : narrow_sub_group;
   using P = pack<T, W>;
   using team_group = svd_group<T, W>;
 
