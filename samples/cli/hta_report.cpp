@@ -129,7 +129,7 @@ chart_panel not_largest_panel(const attribution_statistics& of) {
 }
 
 chart_panel distance_panel(const attribution_statistics& of) {
-  chart_panel panel{"Neighbours by distance", layer_axis(of), {"share of the layer (%)"}, {}};
+  chart_panel panel{"Neighbours by distance", layer_axis(of), {"share of the sum over all layers (%)"}, {}};
   double largest = 0;
   for (int g = 0; g < attribution_statistics::distance_groups; ++g) {
     chart_series series{attribution_statistics::name_of_distance(g), colours[g], chart_mark::line, {}};
@@ -207,7 +207,7 @@ std::string heat_maps(const std::string& title, const heat_map_text& example) {
     maps.push_back(
         {fmt::format("layer {}", example.of.layers[l]), std::span(example.of.contribution).subspan(l * s * s, s * s)});
   }
-  return draw_heat_maps(title, example.tokens, maps, 3);
+  return draw_heat_maps(title + ". Rows: hidden tokens, columns: input tokens", example.tokens, maps, 3);
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ std::int64_t attribution_run<T>::bytes_of(std::int64_t slots) {
   const auto pipeline = [&](context&) { sweep(0, slots, [](auto&&...) {}); };
   // Beside the tangents: squared lengths, or the vectors of power iterations.
   const bool is_spectral = options_.norm == attribution_norm::spectral;
-  const std::int64_t values = batch_.size() * batch_.tokens() * (is_spectral ? 4 * model_.config().width : slots);
+  const std::int64_t values = batch_.size() * batch_.tokens() * (is_spectral ? 4 * slots : slots);
   const std::int64_t numbers = directions_.size() + jacobians_.size() + bias_.size() + values;
   return required_workspace(ctx_, pipeline) + record_.bytes() + numbers * static_cast<std::int64_t>(sizeof(T)) +
          rounded_jacobians_.size() * static_cast<std::int64_t>(sizeof(bfloat16));

@@ -8,12 +8,11 @@
 
 namespace nullscope::detail {
 
-/// What the steps leave on the host for one layer: for each input token u (batch * rows, d) of length 1 and
-/// w = J J^T u.
+/// What the steps leave on the host for one layer: u (batch * rows, input tokens, d) of length 1 and w = J J^T u.
 template <class T>
 struct spectral_buffers {
-  std::int64_t width = 0;
-  std::vector<std::vector<T>> u, w;
+  std::int64_t width = 0, tokens = 0;
+  std::vector<T> u, w;
 };
 
 /// One number per (batch, row).
