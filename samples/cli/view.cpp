@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nullscope/atomic_file.hpp>
 #include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
@@ -48,6 +49,12 @@ input_text read_text(const view_command& command, text_source& source) {
   throw file_error(fmt::format("{}: there is no text {}", source.file(), command.index));
 }
 
+/// The name of a model, or of the folder that holds it: paths are nobody else's business.
+std::string shown_name(const std::string& model) {
+  const std::filesystem::path path(model);
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
 attribution attribute(const view_command& command, context& ctx, const transformer<float>& model,
                       const input_text& text, std::int64_t samples) {
   transformer_config config = model.config();
@@ -74,7 +81,7 @@ void run(const view_command& command) {
     throw usage_error(fmt::format("--samples {}: the model has {} directions", command.samples, config.width));
   }
   view_page page;
-  page.model = command.input.model;
+  page.model = shown_name(command.input.model);
   page.text = read_text(command, source);
   page.causal = config.causal;
   for (const std::int32_t id : page.text.tokens.ids) page.vocabulary.push_back(source.token(id));

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cmath>
 #include <nullscope/version.hpp>
-#include <sycl/sycl.hpp>
 
 namespace nullscope::cli {
 namespace {
@@ -123,11 +121,26 @@ std::string element(const std::string& id, std::span<const float> numbers) {
 
 }  // namespace
 
+std::uint16_t half_bits(float number) {
+  if (std::isnan(number)) return 0x7e00;
+  const std::uint32_t sign = std::signbit(number) ? 0x8000 : 0;
+  const double size = std::abs(static_cast<double>(number));
+  std::uint32_t bits = 0x7c00;  // infinity
+  if (size < 0x1p-14) {
+    bits = static_cast<std::uint32_t>(std::lrint(size * 0x1p24));
+  } else if (size < 65520) {  // what is above rounds to infinity
+    int exponent = 0;
+    const double fraction = std::frexp(size, &exponent);  // 0.5 to 1
+    bits = static_cast<std::uint32_t>((exponent + 14) * 1024 + std::lrint(fraction * 2048) - 1024);
+  }
+  return static_cast<std::uint16_t>(sign | bits);
+}
+
 std::string encoded_halves(std::span<const float> numbers) {
   constexpr char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const auto byte = [&](std::size_t i) -> std::uint32_t {
     if (i >= 2 * numbers.size()) return 0;
-    const std::uint16_t bits = std::bit_cast<std::uint16_t>(sycl::half(numbers[i / 2]));
+    const std::uint16_t bits = half_bits(numbers[i / 2]);
     return i % 2 == 0 ? bits & 255u : bits >> 8;
   };
   std::string text;

@@ -38,7 +38,10 @@ std::string_view page_template();
 
 std::string page_html(const view_page& page);
 
-/// Half precision, rounded to nearest, in base64.
+/// The bits of a number in half precision, rounded to nearest, ties to even.
+std::uint16_t half_bits(float number);
+
+/// Numbers in half precision as base64.
 std::string encoded_halves(std::span<const float> numbers);
 
 }  // namespace nullscope::cli

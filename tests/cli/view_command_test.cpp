@@ -54,6 +54,7 @@ TEST_F(view_command, encoders_have_raw_attention_and_a_basis) {
   const attention_parts<float> parts = read_attention_parts(ctx, model, sequence);
   const nlohmann::json about = page_data(html);
   EXPECT_EQ(about.at("effective"), "basis");
+  EXPECT_EQ(about.at("model"), "bert") << "without the path";
   ASSERT_EQ(about.at("tokens").size(), 10u);
   ASSERT_EQ(about.at("rank").get<std::vector<std::int64_t>>(), parts.rank);
   for (std::size_t head = 0; head < 6; ++head) {
@@ -118,19 +119,20 @@ std::size_t count_of(const std::string& text, const std::string& part) {
 }
 
 TEST_F(view_command, any_text_stays_text) {
-  const std::string text = "A \"</script><script>alert(1)</script><!--\" & 'one' \U0001f600 \u05e9\u05dc\u05d5\u05dd.";
+  const std::string text = "A \"</script>\" <!-- & 'one' \U0001f600 \u05e9.";
   std::ofstream(path("texts.txt")) << "One head.\n" << text << "\n";
   const std::string html = view(fmt::format("--file {} --index 1 --no-attribution", path("texts.txt")));
   EXPECT_EQ(html.rfind("<!DOCTYPE html>", 0), 0u);
   EXPECT_EQ(count_of(html, "<script"), 1u + 6 + 1) << "data, heads, the program";
   EXPECT_EQ(count_of(html, "</script>"), 8u);
-  EXPECT_EQ(html.find("alert(1)</"), std::string::npos);
+  EXPECT_EQ(html.find("<!--"), std::string::npos);
   for (const char* network : {"http:", "https:", "src=", "@import", "@DATA@", "@STYLE@", "@SCRIPT@"}) {
     EXPECT_EQ(html.find(network), std::string::npos) << network;
   }
   std::string joined;
-  for (const nlohmann::json& token : page_data(html).at("tokens")) {
-    if (token.at("special") || token.value("repeats", false)) continue;
+  const nlohmann::json about = page_data(html);
+  for (const nlohmann::json& token : about.at("tokens")) {
+    if (token.at("special").get<bool>() || token.value("repeats", false)) continue;
     joined += token.at("gap").get<std::string>() + token.at("text").get<std::string>();
   }
   EXPECT_EQ(joined, text);
@@ -142,7 +144,6 @@ TEST_F(view_command, explanations_colour_their_tokens) {
   const std::string html =
       view(fmt::format("--text 'One head.' --no-attribution --explanation {}", path("explain.json")));
   const nlohmann::json about = page_data(html);
-  std::vector<nlohmann::json> scores;
   for (std::size_t i = 0; i < about.at("tokens").size(); ++i) {
     const nlohmann::json& score = about.at("explanation").at("scores")[i];
     EXPECT_EQ(!score.is_null(), about.at("tokens")[i].at("text") == "head") << i;

@@ -105,9 +105,12 @@ TEST_P(attention_parts_test, short_texts_have_no_null_space) {
   transformer<float> model(ctx_, config);
   model.initialise(ctx_, 3);
   const attention_parts<float> parts = read_attention_parts(ctx_, model, {{5}});
-  EXPECT_EQ(parts.raw, std::vector<float>(6, 1.0f));
   EXPECT_EQ(parts.rank, std::vector<std::int64_t>(6, 1));
-  EXPECT_EQ(parts.entropy, std::vector<double>(6, 0.0));
+  ASSERT_EQ(parts.raw.size(), 6u);
+  for (std::size_t head = 0; head < 6; ++head) {  // scores of size x leave an error of x eps
+    EXPECT_NEAR(parts.raw[head], 1, 10 * std::numeric_limits<float>::epsilon());
+    EXPECT_NEAR(parts.entropy[head], 0, 10 * std::numeric_limits<float>::epsilon());
+  }
 }
 
 TEST_P(attention_parts_test, mistakes_are_typed) {

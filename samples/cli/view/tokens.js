@@ -84,7 +84,7 @@ function followToken() {
 
 /** The places of the largest values by size, the largest first. */
 function strongestOf(values, count) {
-  const order = Array.from(values, (value, i) => i).filter(i => Number.isFinite(values[i]));
+  const order = Array.from(values, (value, i) => i).filter(i => Number.isFinite(values[i]) && values[i] !== 0);
   return order.sort((a, b) => Math.abs(values[b]) - Math.abs(values[a])).slice(0, count);
 }
 
