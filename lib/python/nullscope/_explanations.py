@@ -60,9 +60,10 @@ def explain(
     texts and returns their logits (texts, classes), or log-odds (texts). If `text` is a string, its words are explained
     and the callable takes strings; if it is a list of tokens, of any kind, the callable takes lists of them.
 
-    `method` is "slalom", "lime", "shap", "linear", or, for a Transformer, "gradient", "gradient_times_input" or
-    "integrated_gradients". `of_class` is the predicted class by default. `fit` ("least_squares", "sgd", "analytic"),
-    `sampling` ("short", "deletions") and `length` are SLALOM's; `tokens_by` is "id" or "place". Ctrl-C stops it.
+    `method` is "slalom", "lime", "shap", "linear", "additive", or, for a Transformer, "gradient",
+    "gradient_times_input" or "integrated_gradients". `of_class` is the predicted class by default. `fit`
+    ("least_squares", "sgd", "analytic"), `sampling` ("short", "deletions") and `length` are SLALOM's; `tokens_by` is
+    "id" or "place". Ctrl-C stops it.
 
     >>> import nullscope
     >>> says = {"good": 2.0, "bad": -3.0, "not": -1.0}
