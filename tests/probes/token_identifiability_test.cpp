@@ -162,8 +162,9 @@ TEST_P(token_identifiability_test, recovers_a_planted_map) {
       }
     }
   }
-  const auto exact = p.identify(
-      ctx_, {.distance = probe_distance::l2, .fit = probe_fit::least_squares, .folds = 3, .chosen_folds = {2, 0}});
+  identifiability_options two_folds{.distance = probe_distance::l2, .fit = probe_fit::least_squares, .folds = 3};
+  two_folds.chosen_folds = {2, 0};
+  const auto exact = p.identify(ctx_, two_folds);
   ASSERT_EQ(exact.size(), 4u);
   for (const identification& one : exact) EXPECT_EQ(one.correct, one.tokens);
   EXPECT_EQ(exact[0].fold, 0);
@@ -307,14 +308,24 @@ TEST_P(token_identifiability_test, refuses_bad_input) {
     return message_of<invalid_argument>([&] { p.identify(ctx_, options); });
   };
   EXPECT_NE(message({.folds = 11}).find("with 10 sentences"), std::string::npos);
-  EXPECT_NE(message({.layers = {3}}).find("there is no layer 3; hidden has 2"), std::string::npos);
-  EXPECT_NE(message({.layers = {0}}).find("layer 0"), std::string::npos);
+  identifiability_options changed;
+  changed.layers = {3};
+  EXPECT_NE(message(changed).find("there is no layer 3; hidden has 2"), std::string::npos);
+  changed.layers = {0};
+  EXPECT_NE(message(changed).find("layer 0"), std::string::npos);
+  changed = {};
+  changed.training.batch = 0;
+  EXPECT_NE(message(changed).find("batch is 0"), std::string::npos);
+  changed = {};
+  changed.training.learning_rate = NAN;
+  EXPECT_NE(message(changed).find("learning rates"), std::string::npos);
+  changed = {};
+  changed.folds = 2;
+  changed.chosen_folds = {2};
+  EXPECT_NE(message(changed).find("fold 2 of 2"), std::string::npos);
   EXPECT_NE(message({.offset = 9, .folds = 1}).find("offset 9"), std::string::npos);
   EXPECT_NE(message({.training_share = 0}).find("training_share"), std::string::npos);
-  EXPECT_NE(message({.training = {.batch = 0}}).find("batch is 0"), std::string::npos);
-  EXPECT_NE(message({.training = {.learning_rate = NAN}}).find("learning rates"), std::string::npos);
   EXPECT_NE(message({.fit = probe_fit::least_squares}).find("least squares"), std::string::npos);
-  EXPECT_NE(message({.folds = 2, .chosen_folds = {2}}).find("fold 2 of 2"), std::string::npos);
   planted<float> wrong = p;
   wrong.sentences.back() += 1;
   EXPECT_THROW(wrong.identify(ctx_, {.folds = 2}), invalid_argument);
