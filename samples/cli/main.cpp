@@ -51,13 +51,13 @@ int main(int argc, char** argv) {
   nullscope::cli::add_attention(app);
   nullscope::cli::add_devices(app);
   nullscope::cli::add_effective_attention(app);
-  nullscope::cli::add_evaluate(app);
   nullscope::cli::add_encode(app);
-  nullscope::cli::add_hta(app);
+  nullscope::cli::add_evaluate(app);
   nullscope::cli::add_experiment(app);
+  nullscope::cli::add_experiment_reversal(app);
   nullscope::cli::add_explain(app);
   nullscope::cli::add_faithfulness(app);
-  nullscope::cli::add_experiment_reversal(app);
+  nullscope::cli::add_hta(app);
   nullscope::cli::add_identify(app);
   nullscope::cli::add_models(app);
   nullscope::cli::add_rank(app);

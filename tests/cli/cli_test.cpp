@@ -25,7 +25,7 @@ TEST(cli, help_and_version_succeed) {
 TEST(cli, wrong_usage_is_one_line_and_exit_code_2) {
   expect_complaint("", 2, "subcommand");
   expect_complaint("nonsense", 2,
-                   "there is no command \"nonsense\"; the commands are: devices, effective-attention");
+                   "there is no command \"nonsense\"; the commands are: attention, devices, effective-attention, encode");
   expect_complaint("devices --no-such-flag", 2, "--no-such-flag");
   expect_complaint("devices --device", 2, "--device");
 }

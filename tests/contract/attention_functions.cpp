@@ -117,7 +117,8 @@ function_table float_and_double_rows(const std::string& type) {
                            attention_class_results<T>{x["raw"], x["effective"], x["entropy"]});
        }},
       {"attention_rollout_" + type,
-       {in("attention", {heads, keys, keys}).any(0), in("below", {keys, keys}), out("out", {keys, keys})},
+       {in("attention", {heads, keys, keys}).also(0, {1, heads - 1, heads + 1}), in("below", {keys, keys}),
+        out("out", {keys, keys})},
        [](context& ctx, const arguments& x) {
          attention_rollout(ctx, rollout_operands<T>{x["attention"], x["below"]}, x["out"].as<T, 2>());
        }},

@@ -222,6 +222,7 @@ bool needs_no_row(const std::string& function) {
                                            "run_reversal",
                                            "evaluate",
                                            "save_classifier",
+                                           "rounded_values",
                                            "with_new_classifier"};
   return known.contains(function);
 }
