@@ -34,7 +34,8 @@ struct image_content : sycl::detail::device_image_plain {
 detail::kernel_target gpu_target(const sycl::device& device, std::int64_t least_sub_group) {
   detail::kernel_target target(device);
   std::erase_if(target.options, [](const std::string& option) { return option.starts_with("-DNULLSCOPE_"); });
-  target.least_sub_group = least_sub_group;
+  target.sub_group_sizes.clear();
+  for (std::int64_t size = least_sub_group; size > 0 && size <= 32; size *= 2) target.sub_group_sizes.push_back(size);
   return target;
 }
 

@@ -7,6 +7,7 @@
 #include <sycl/sycl.hpp>
 
 #include "kernels/blas/stage.hpp"
+#include "kernels/core/sub_groups.hpp"
 #include "kernels/core/work_group.hpp"
 #include "kernels/simd/pack.hpp"
 
@@ -38,6 +39,7 @@ struct gemm_tiled {
   static constexpr const char* source = __FILE__;
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Shape::work_items == 1;
+  static constexpr int sub_group_size = one_work_item ? 0 : narrow_sub_group;
   using lanes = pack<T, Shape::width>;
   using tile = lanes[Shape::rows][Shape::packs];
 

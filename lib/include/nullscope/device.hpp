@@ -42,9 +42,9 @@ struct device_properties {
 std::string_view to_string(device_kind kind);
 
 /// Sets what the SYCL runtime reads from the environment when it starts, unless it is set already: the OpenCL driver
-/// that stands beside it, and its persistent kernel cache. `devices` and `select_device` call it first. A program that
-/// makes its own queues without them calls it before its first SYCL call; one that has threads by then, and reads the
-/// environment in them, sets OCL_ICD_FILENAMES and SYCL_CACHE_PERSISTENT itself. Does nothing the second time.
+/// that stands beside it. `devices` and `select_device` call it first. A program that makes its own queues without them
+/// calls it before its first SYCL call; one that has threads by then, and reads the environment in them, sets
+/// OCL_ICD_FILENAMES itself. Does nothing the second time.
 void prepare_process();
 
 /// All devices, in the runtime's order; ONEAPI_DEVICE_SELECTOR, if set, has filtered them.

@@ -84,6 +84,16 @@ std::string add_headers(const kernel_description& kernel, const known_headers& k
   return fmt::format("{}/{}", user_folder, *of_user);
 }
 
+/// The size to ask for; 0: the compiler chooses.
+std::int64_t sub_group_size(const kernel_description& kernel, const kernel_target& target) {
+  const std::vector<std::int64_t>& sizes = target.sub_group_sizes;
+  if (sizes.empty()) return kernel.one_work_item ? 0 : kernel.sub_group_size;
+  // A compiler vectorises across work-items even if there is one: let it be as little as can be.
+  if (kernel.one_work_item) return *std::min_element(sizes.begin(), sizes.end());
+  const bool is_known = std::find(sizes.begin(), sizes.end(), kernel.sub_group_size) != sizes.end();
+  return is_known ? kernel.sub_group_size : 0;  // a wish, not a need
+}
+
 /// The instructions of this machine's CPU, as its own feature words: CPUs of one name may differ in a virtual machine.
 std::string instruction_set() {
   std::string words;
@@ -126,8 +136,7 @@ kernel_target::kernel_target(const sycl::device& device)
     }
   }
 #endif
-  const std::vector<std::int64_t>& sizes = properties(device).sub_group_sizes;
-  least_sub_group = sizes.empty() ? 0 : *std::min_element(sizes.begin(), sizes.end());
+  sub_group_sizes = properties(device).sub_group_sizes;
   compiler_identity = fmt::format("{}\n{}", runtime_build(), fmt::join(options, " "));
   namespace info = sycl::info;
   const sycl::platform platform = device.get_platform();
@@ -139,8 +148,7 @@ kernel_target::kernel_target(const sycl::device& device)
 kernel_source source_of(const kernel_description& kernel, const known_headers& headers, const kernel_target& target) {
   kernel_source source;
   const std::string include = add_headers(kernel, headers, source.headers);
-  // A compiler vectorises across work-items even if there is one: let it be as little as can be.
-  const std::int64_t size = kernel.one_work_item ? target.least_sub_group : kernel.sub_group_size;
+  const std::int64_t size = sub_group_size(kernel, target);
   const std::string sub_group =
       size > 0 ? fmt::format("SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::sub_group_size<{}>))\n", size) : "";
 

@@ -32,7 +32,7 @@ struct kernel_target {
   explicit kernel_target(const sycl::device& device);
 
   std::vector<std::string> options;  ///< of the run-time compiler
-  std::int64_t least_sub_group;      ///< 0: unknown
+  std::vector<std::int64_t> sub_group_sizes;
   std::string identity;              ///< text that is the same for the same target only
   std::string compiler_identity;     ///< the part of it that the front end depends on
 };
