@@ -49,13 +49,18 @@ void verify_fits(slalom_data& d, report& found) {
 
 void add_fits(suite& all) {
   for (const auto& [tokens, samples] : {std::pair<std::int64_t, std::int64_t>{50, 5000}, {200, 5000}, {400, 10000}}) {
-    all.add({.operation = "slalom_fit", .type = "f64", .sizes = {{"tokens", tokens}, {"samples", samples}}},
-            [tokens = tokens, samples = samples](context& ctx) {
-              return slalom_data{ctx, {noisy_pairs(tokens, samples, 1)}};
-            })
-        .path("least_squares", [](slalom_data& d) { d.found = fit_slalom(d.ctx, d.problems, {.errors = false}); })
-        .path("with_errors", [](slalom_data& d) { d.found = fit_slalom(d.ctx, d.problems); })
-        .path("sgd", [](slalom_data& d) { d.found = fit_slalom(d.ctx, d.problems, {.method = slalom_method::sgd}); })
+    const auto data = [tokens = tokens, samples = samples](context& ctx) {
+      return slalom_data{ctx, {noisy_pairs(tokens, samples, 1)}};
+    };
+    // Least squares, beside the paper's SGD.
+    all.add({.operation = "slalom_fit", .type = "f64", .sizes = {{"tokens", tokens}, {"samples", samples}}}, data)
+        .path("sycl", [](slalom_data& d) { d.found = fit_slalom(d.ctx, d.problems, {.errors = false}); })
+        .path("plain", [](slalom_data& d) { d.found = fit_slalom(d.ctx, d.problems, {.method = slalom_method::sgd}); })
+        .clear([](slalom_data& d) { d.found.clear(); })
+        .verify(verify_fits);
+    all.add({.operation = "slalom_fit_with_errors", .type = "f64", .sizes = {{"tokens", tokens}, {"samples", samples}}},
+            data)
+        .path("sycl", [](slalom_data& d) { d.found = fit_slalom(d.ctx, d.problems); })
         .clear([](slalom_data& d) { d.found.clear(); })
         .verify(verify_fits);
   }
@@ -65,8 +70,8 @@ void add_fits(suite& all) {
             for (std::uint64_t seed = 1; seed <= 100; ++seed) d.problems.push_back(noisy_pairs(20, 400, seed));
             return d;
           })
-      .path("together", [](slalom_data& d) { d.found = fit_slalom(d.ctx, d.problems); })
-      .path("one_by_one",
+      .path("sycl", [](slalom_data& d) { d.found = fit_slalom(d.ctx, d.problems); })
+      .path("plain",
             [](slalom_data& d) {
               for (const slalom_queries& problem : d.problems) d.found.push_back(fit_slalom(d.ctx, {&problem, 1})[0]);
             })
@@ -106,11 +111,11 @@ void add_explanations(suite& all) {
   constexpr std::int64_t count = 100, samples = 50;
   all.add({.operation = "explain", .type = "f32", .sizes = {{"texts", count}, {"samples", samples}}},
           [](context& ctx) { return short_texts(ctx, count, samples); })
-      .path("together",
+      .path("sycl",
             [](explain_data& d) {
               d.found = explain(d.ctx, explained_transformer(d.ctx, *d.network), d.texts, d.options);
             })
-      .path("one_by_one",
+      .path("plain",
             [](explain_data& d) {
               const explained_model model = explained_transformer(d.ctx, *d.network);
               for (const explained_text& text : d.texts) {
@@ -164,7 +169,7 @@ void add_linear_fits(suite& all) {
               d.found = fit_linear(d.ctx, {&d.samples, 1}, {.ridge = 1, .intercept = false})[0];
             })
 #ifdef NULLSCOPE_HAS_ONEMKL
-      .path("lapack", fit_by_lapack)
+      .path("onemkl", fit_by_lapack)
 #endif
       .clear([](linear_data& d) { d.found = {}; })
       .verify([](linear_data& d, report& found) {
