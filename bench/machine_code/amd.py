@@ -7,7 +7,7 @@ import tempfile
 
 import llvm_tools
 from figures import Figures, hottest_loop
-from spirv_to_llvm import Target
+from spirv_to_llvm import math_library, Target
 
 TARGETS = {"gfx90a": "MI200", "gfx1100": "RX 7900"}
 MODEL = "AMD"
@@ -34,17 +34,7 @@ def work_items_ir():
                    "declare void @llvm.amdgcn.s.barrier() convergent\n")
 
 
-def library():
-    functions, declarations = {}, ""
-    for name in ("exp", "exp2", "log", "log2", "tanh", "erf", "erfc", "pow", "sin", "cos", "log1p", "expm1", "ilogb", "ldexp"):
-        for kind, suffix in (("float", "f32"), ("double", "f64")):
-            functions[(name, kind)] = f"__ocml_{name}_{suffix}"
-            more = {"pow": f", {kind}", "ldexp": ", i32"}.get(name, "")
-            declarations += f"declare {'i32' if name == 'ilogb' else kind} @__ocml_{name}_{suffix}({kind}{more})\n"
-    return functions, declarations
-
-
-LIBRARY, DECLARATIONS = library()
+LIBRARY, DECLARATIONS = math_library(lambda name, kind: f"__ocml_{name}_{'f32' if kind == 'float' else 'f64'}")
 
 
 def target_of(name):

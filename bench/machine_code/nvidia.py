@@ -9,7 +9,7 @@ import tempfile
 import llvm_tools
 import packages
 from figures import Figures, hottest_loop
-from spirv_to_llvm import Target
+from spirv_to_llvm import math_library, Target
 
 TARGETS = {"sm_80": "A100", "sm_90": "H100"}
 MODEL = "NVIDIA"
@@ -29,17 +29,7 @@ def registers_ir():
                    "declare void @llvm.nvvm.barrier0() convergent\n")
 
 
-def library():
-    functions, declarations = {}, ""
-    for name in ("exp", "exp2", "log", "log2", "tanh", "erf", "erfc", "pow", "sin", "cos", "log1p", "expm1", "ilogb", "ldexp"):
-        for kind, suffix in (("float", "f"), ("double", "")):
-            functions[(name, kind)] = f"__nv_{name}{suffix}"
-            more = {"pow": f", {kind}", "ldexp": ", i32"}.get(name, "")
-            declarations += f"declare {'i32' if name == 'ilogb' else kind} @__nv_{name}{suffix}({kind}{more})\n"
-    return functions, declarations
-
-
-LIBRARY, DECLARATIONS = library()
+LIBRARY, DECLARATIONS = math_library(lambda name, kind: f"__nv_{name}{'f' if kind == 'float' else ''}")
 TARGET = Target("nvptx64-nvidia-cuda", {0: 0, 1: 1, 2: 1, 3: 3, 4: 0}, "ptx_kernel", registers_ir(), LIBRARY, DECLARATIONS)
 
 

@@ -26,6 +26,17 @@ INTRINSICS = {"mad": "fma", "fma": "fma", "sqrt": "sqrt", "fmax": "maxnum", "fmi
 SUFFIX = {"float": "f32", "double": "f64", "i64": "i64", "i32": "i32"}
 
 
+def math_library(symbol):
+    """The functions of a vendor's library, and their declarations; symbol(name, kind) is what that library calls them."""
+    functions, declarations = {}, ""
+    for name in ("exp", "exp2", "log", "log2", "tanh", "erf", "erfc", "pow", "sin", "cos", "log1p", "expm1", "ilogb", "ldexp"):
+        for kind in ("float", "double"):
+            functions[(name, kind)] = symbol(name, kind)
+            more = {"pow": f", {kind}", "ldexp": ", i32"}.get(name, "")
+            declarations += f"declare {'i32' if name == 'ilogb' else kind} @{symbol(name, kind)}({kind}{more})\n"
+    return functions, declarations
+
+
 def split_name(mangled):
     """_Z3madfff -> ("mad", ["float", "float", "float"]); None if it is no name of this kind."""
     match = re.fullmatch(r"_Z(\d+)(.+)", mangled)

@@ -16,7 +16,7 @@ struct label_area {
 };
 
 /// SVG text for the labels: to the right of the mark, to the left, above or below, wherever it covers no mark and no
-/// label before it, and stays in the area. A label that finds no such place is left out: the first ones matter most.
+/// label before it, and stays in the area. A label without such a place is not drawn: the first ones matter most.
 std::string draw_labels(const std::vector<chart_label>& labels, const label_area& area, double mark_radius);
 
 }  // namespace nullscope::cli

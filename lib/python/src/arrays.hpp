@@ -38,7 +38,7 @@ struct placement {
 /// One operand. Its shape and strides are in elements.
 class array {
  public:
-  /// Throws nb::type_error, naming function and operand, if the object is no array.
+  /// Throws nb::type_error, naming function and operand, if the object is not an array.
   array(const char* function, const char* name, nb::handle object);
 
   const shape_type& shape() const { return shape_; }

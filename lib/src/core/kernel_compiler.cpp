@@ -21,6 +21,7 @@ void detail::compile_kernels(const sycl::queue&, const std::vector<const kernel_
 #include <exception>
 #include <functional>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -58,12 +59,14 @@ struct cache_key_hash {
 
 struct compiler_state {
   const detail::kernel_cache on_disk;
-  std::mutex mutex;  // of what follows
-  detail::known_headers headers;
+  std::mutex mutex;                                      // of what follows
+  std::shared_ptr<const detail::known_headers> headers;  // never changed, only replaced: callers keep the one they got
   std::unordered_map<cache_key, std::shared_future<sycl::kernel>, cache_key_hash> kernels;
 
   compiler_state() {
-    for (auto& [name, text] : library_kernel_headers()) headers.of_library[name] = text;
+    detail::known_headers known;
+    for (auto& [name, text] : library_kernel_headers()) known.of_library[name] = text;
+    headers = std::make_shared<const detail::known_headers>(std::move(known));
   }
 };
 
@@ -209,12 +212,12 @@ class provider {
 
 void add_kernel_headers(const std::vector<kernel_header>& headers) {
   const std::lock_guard lock(state().mutex);
-  detail::header_map known = state().headers.of_users;
+  detail::known_headers known = *state().headers;
   for (const auto& [name, text] : headers) {
-    if (known.emplace(name, text).first->second == text) continue;
+    if (known.of_users.emplace(name, text).first->second == text) continue;
     throw invalid_argument(fmt::format("add_kernel_headers: {} is known already, with another text", name));
   }
-  state().headers.of_users = std::move(known);
+  state().headers = std::make_shared<const detail::known_headers>(std::move(known));
 }
 
 namespace detail {
@@ -223,7 +226,7 @@ std::vector<sycl::kernel> compiled_kernels(const sycl::queue& queue,
                                            const std::vector<const kernel_description*>& kernels) {
   std::vector<std::shared_future<sycl::kernel> > futures;
   std::vector<request> requests;
-  known_headers headers;
+  std::shared_ptr<const known_headers> headers;
   {
     const std::lock_guard lock(state().mutex);
     for (const kernel_description* kernel : kernels) {
@@ -235,10 +238,10 @@ std::vector<sycl::kernel> compiled_kernels(const sycl::queue& queue,
       }
       futures.push_back(entry->second);
     }
-    if (!requests.empty()) headers = state().headers;
+    headers = state().headers;
   }
   if (!requests.empty()) {
-    provider provides(requests, headers);
+    provider provides(requests, *headers);
     provides.load();
     provides.compile();
   }

@@ -33,8 +33,8 @@ struct kernel_target {
 
   std::vector<std::string> options;  ///< of the run-time compiler
   std::vector<std::int64_t> sub_group_sizes;
-  std::string identity;              ///< text that is the same for the same target only
-  std::string compiler_identity;     ///< the part of it that the front end depends on
+  std::string identity;           ///< text that is the same for the same target only
+  std::string compiler_identity;  ///< the part of it that the front end depends on
 };
 
 /// Throws compilation_error if the kernel's header is not known.

@@ -17,11 +17,11 @@ view<T, 2> projected(const layer_record<T>& record, const layer_shape& shape, st
   return contiguous(shape.is_narrow() ? record.k.data : record.q.data, shape.rows(), width);
 }
 
-/// The same part of the parameters, rounded to bfloat16.
-template <class T, int Rank>
-view<const bfloat16, Rank> rounded(const pass<T>& p, const view<const T, Rank>& part) {
+/// Where `part` of the array at `all` stands in a copy of that array that was rounded to bfloat16.
+template <class Element, int Rank>
+view<const bfloat16, Rank> rounded_part(const view<Element, Rank>& part, Element* all, const bfloat16* rounded) {
   view<const bfloat16, Rank> result;
-  result.data = p.rounded + (part.data - p.values);
+  result.data = rounded + (part.data - all);
   std::copy_n(part.extent, Rank, result.extent);
   std::copy_n(part.stride, Rank, result.stride);
   return result;
@@ -36,7 +36,8 @@ void product(const pass<T>& p, const linear_operands<T>& operands, const linear_
       operation op(p.ctx, "forward");
       const auto x = op.take_array<bfloat16>(operands.x.extent[0], operands.x.extent[1]);
       copy(p.ctx, operands.x, x);
-      linear(p.ctx, linear_operands<bfloat16>{x, rounded(p, operands.w), operands.bias}, results, options);
+      linear(p.ctx, linear_operands<bfloat16>{x, rounded_part(operands.w, p.values, p.rounded), operands.bias}, results,
+             options);
       op.submit();
       return;
     }
@@ -79,13 +80,7 @@ void attend(const pass<T>& p, const layer_shape& shape, const layer_record<T>& r
       const view<T, 2> all = projected(record, shape, 2 * p.config.query_width() + p.config.value_width());
       const auto rounded_all = op.take_array<bfloat16>(all.extent[0], all.extent[1]);
       copy(p.ctx, all, rounded_all);
-      const auto part = [&](const view<T, 4>& x) {
-        view<const bfloat16, 4> result;
-        result.data = rounded_all.data + (x.data - all.data);
-        std::copy_n(x.extent, 4, result.extent);
-        std::copy_n(x.stride, 4, result.stride);
-        return result;
-      };
+      const auto part = [&](const view<T, 4>& x) { return rounded_part(x, all.data, rounded_all.data); };
       const attention_operands<bfloat16> heads{part(record.q), part(record.k), part(record.v), bias};
       attention(p.ctx, heads, results, options);
       op.submit();
