@@ -228,6 +228,8 @@ nb::dict attribution_of(model<T>& of, std::vector<std::int32_t> ids, std::vector
   options.seed = seed;
   options.from = from;
   options.layers = std::move(layers);
+  // Ctrl-C waits for the end of a chunk; the spectral norm needs all tangents of a token in one.
+  if (options.norm != attribution_norm::spectral) options.memory = std::int64_t{1} << 28;
   options.progress = [&](double share) { report_progress(progress, share); };
   attribution found;
   of.without_gil([&](context& ctx, const transformer<T>& parameters) {
