@@ -14,6 +14,7 @@ struct linear_problem {
   const T *x, *target;     // (rows, ld) with zeros beyond the features, (rows)
   const T *ridge, *lasso;  // (features)
   T* gram;                 // (features, ld)
+  bool has_gram;           // gram holds x^T x already, both triangles
   T* vectors;              // (3, ld)
   T* coefficients;         // (ld): the result
 };
@@ -34,10 +35,12 @@ struct linear_fit {
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     team<Items> members(item, local);
     const linear_problem<T> p = problems[item.get_group(0)];
-    fill_rows<W>(members, p.gram, p.features, p.ld, T(0));
-    members.barrier();
-    add_product<W>(members, p.gram, p.features, p.ld, coefficients<T>{p.x, p.ld, 1}, p.x, p.rows, T(1), !has_lasso);
-    members.barrier();
+    if (!p.has_gram) {
+      fill_rows<W>(members, p.gram, p.features, p.ld, T(0));
+      members.barrier();
+      add_product<W>(members, p.gram, p.features, p.ld, coefficients<T>{p.x, p.ld, 1}, p.x, p.rows, T(1), !has_lasso);
+      members.barrier();
+    }
     for (std::int64_t j = members.rank(); j < p.features; j += Items) p.gram[j * p.ld + j] += p.ridge[j];
     fill_rows<W>(members, p.coefficients, 1, p.ld, T(0));
     members.barrier();

@@ -407,7 +407,7 @@ TEST(faithfulness, measures_by_hand) {
 TEST_P(explanations_test, linear_fits_meet_their_optimality_conditions) {
   for (const lane_layout& layout : {ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)}) {
     context ctx(queue_, layout);
-    for (const std::int64_t features : {1, 7, 41}) {
+    for (const std::int64_t features : {1, 7, 41, 181}) {  // the last one is multiplied on all threads
       linear_samples p;
       p.features = features;
       const std::int64_t count = 3 * features + 5;

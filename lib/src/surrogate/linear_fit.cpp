@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nullscope/errors.hpp>
+#include <nullscope/gemm.hpp>
 #include <nullscope/linear_fit.hpp>
 #include <nullscope/operation.hpp>
 #include <nullscope/tensor.hpp>
@@ -16,6 +17,7 @@ namespace nullscope {
 namespace {
 
 constexpr std::int64_t widest_step = 32;                     // rows of matrices are a multiple
+constexpr double large_gram = 1 << 24;                       // multiply-adds of x^T x from which all threads share it
 constexpr std::size_t batch_numbers = std::size_t{1} << 26;  // in the rows of the fits that run together
 
 void check(std::span<const linear_samples> problems, const linear_fit_options& options) {
@@ -94,12 +96,19 @@ std::vector<linear_surrogate> fit_all(context& ctx, std::span<const linear_sampl
     const T* const x = operands.data() + first;
     const T* const ridge = x + samples * ld + samples;
     T* const gram = memory.data() + from;
-    descriptions.push_back({samples, features, ld, x, x + samples * ld, ridge, ridge + features, gram,
+    const bool is_large = static_cast<double>(samples * features) * static_cast<double>(features) >= large_gram;
+    descriptions.push_back({samples, features, ld, x, x + samples * ld, ridge, ridge + features, gram, is_large,
                             gram + features * ld, results.data() + result});
   }
   const auto count = static_cast<std::int64_t>(problems.size());
   const tensor<kernels::linear_problem<T>> on_device(ctx, {count}, descriptions);
   operation op(ctx, "fit_linear");
+  for (const kernels::linear_problem<T>& p : descriptions) {
+    if (!p.has_gram) continue;
+    const view<const T, 3> x = contiguous(p.x, std::int64_t{1}, p.rows, p.ld);
+    gemm(ctx, gemm_operands<T>{transposed(slice(x, 2, 0, p.features)), x},
+         contiguous(p.gram, std::int64_t{1}, p.features, p.ld));
+  }
   detail::with_team<sizeof(T)>(detail::choose_team(ctx.layout(), longest, true), [&]<int W, int Items>() {
     op.launch(detail::groups_of(count, Items), kernels::team<Items>::local_bytes,
               kernels::linear_fit<T, W, Items>{on_device.data(), options.lasso > 0, options.sweeps,
