@@ -60,8 +60,9 @@ class transformer {
   view<const T, 2> matrix(std::string_view name) const;
   view<const T, 1> vector(std::string_view name) const;
 
-  /// Embeddings normal(0, 1) as in Bhardwaj et al., or normal(0, 0.02) as in BERT; linear layers Glorot uniform or
-  /// normal(0, 0.02); norms 1 and 0; biases 0. Depends on the seed alone.
+  /// Embeddings normal(0, 1) as in Bhardwaj et al., or normal(0, 0.02) as in BERT; linear layers uniform within
+  /// 1 / sqrt(inputs), so that attention begins soft, or normal(0, 0.02); norms 1 and 0; biases 0. Depends on the seed
+  /// alone.
   enum class initialisation { bhardwaj, bert };
   void initialise(context& ctx, std::uint64_t seed, initialisation kind = initialisation::bhardwaj);
 
