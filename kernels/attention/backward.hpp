@@ -21,7 +21,7 @@ namespace nullscope::kernels {
 ///
 ///   weights   = exp(scale q k^T + bias - log_sum_exp)     (queries, keys)
 ///   d_scores  = weights * (d_out v^T - products)          (queries, keys)
-///   d_v += weights^T d_out,  d_k += d_scores^T q,  d_q += d_scores k      (d_q and d_k still lack the factor scale)
+///   d_v += weights^T d_out,  d_k += d_scores^T q,  d_q += d_scores k      (d_q and d_k times scale in the end)
 ///   d_bias += d_scores, summed over the pairs that share a number of the bias
 ///
 /// Queries and keys are cut into `chunks` chunks each. Group (matrix, i) works on chunk i of the keys and chunk
@@ -30,7 +30,8 @@ namespace nullscope::kernels {
 ///
 /// Within its chunks a group takes blocks of Shape::key_block keys by `panels` panels of Shape::rows queries, with
 /// weights and d_scores in local memory. Operands come in panels (to_panels): "columns" (d, rows or columns),
-/// "rows" (tokens, columns). Rows of the gradients are padded to whole tiles.
+/// "rows" (tokens, columns). Sums of the gradients are padded to whole tiles; the last launch writes them to their
+/// places.
 template <class T, class Shape>
 struct attention_backward {
   static constexpr const char* source = __FILE__;
@@ -45,7 +46,8 @@ struct attention_backward {
   const T *q_rows, *d_out_rows;        // (matrices, panels of dk or dv, queries, columns)
   const T *k_columns, *v_columns;      // (matrices, panels of keys, dk or dv, columns)
   const T* k_rows;                     // (matrices, panels of dk, keys, columns)
-  T *d_q, *d_k, *d_v;                  // (matrices, padded queries or keys, padded dk or dv)
+  T *d_q, *d_k, *d_v;                  // sums (matrices, padded queries or keys, padded dk or dv)
+  view<T, 4> to_q, to_k, to_v;         // (batch, heads, queries or keys, dk or dv)
   view<const T, 3> log_sum_exp;        // (batch, heads, queries)
   const T* products;                   // (matrices, queries)
   score_bias<T> bias;
@@ -91,6 +93,11 @@ struct attention_backward {
                   weights, d_scores);
       }
     }
+    if (phase + 1 < chunks) return;
+    barrier<one_work_item>(item);
+    write_rows(item, matrix, d_q, of_queries, scale, to_q);
+    write_rows(item, matrix, d_k, of_keys, scale, to_k);
+    write_rows(item, matrix, d_v, of_keys, T(1), to_v);
   }
 
  private:
@@ -114,6 +121,25 @@ struct attention_backward {
     const std::int64_t end = padded_rows(rows.last) * stride;
     std::int64_t i = rows.first * stride + static_cast<std::int64_t>(item.get_local_id(0)) * Shape::width;
     for (; i < end; i += Shape::width * Shape::work_items) store(gradient + i, lanes(T(0)));
+  }
+
+  /// Rows of to (batch, heads, tokens, d) = factor times those of sums (matrices, padded tokens, padded d).
+  static void write_rows(const sycl::nd_item<1>& item, std::int64_t matrix, const T* sums, const range& rows, T factor,
+                         const view<T, 4>& to) {
+    const std::int64_t d = to.extent[3], stride = padded_columns(d), heads = to.extent[1];
+    const T* from = sums + matrix * padded_rows(to.extent[2]) * stride;
+    T* base = to.data + matrix / heads * to.stride[0] + matrix % heads * to.stride[1];
+    std::int64_t i = rows.first * stride + static_cast<std::int64_t>(item.get_local_id(0)) * Shape::width;
+    for (; i < rows.last * stride; i += Shape::width * Shape::work_items) {
+      const std::int64_t row = i / stride, column = i % stride;
+      T* place = base + row * to.stride[2] + column * to.stride[3];
+      const lanes value = lanes(factor) * load<Shape::width>(from + i);
+      if (to.stride[3] == 1 && column + Shape::width <= d) {
+        store(place, value);
+        continue;
+      }
+      for (int l = 0; l < Shape::width && column + l < d; ++l) place[l * to.stride[3]] = value[l];
+    }
   }
 
   void one_block(const sycl::nd_item<1>& item, const block& b, T* weights, T* d_scores) const {

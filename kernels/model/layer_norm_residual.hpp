@@ -11,7 +11,8 @@ namespace nullscope::kernels {
 
 /// sum (1, rows, columns) = x + bias + residual, y = (sum - mean) rstd gamma + beta. One team per row; it takes
 /// `rows_per_group` rows one after the other. The second pass corrects the rounding of the mean, as in row_layer_norm.
-/// sum may be x or residual; null: not stored, and added up again in each pass.
+/// sum may be x or residual; null: not stored, and added up again in each pass. Rows of next (1, rows, n) become
+/// next_bias.
 template <class T, int W, int Items>
 struct layer_norm_residual {
   static constexpr const char* source = __FILE__;
@@ -19,10 +20,10 @@ struct layer_norm_residual {
   static constexpr bool one_work_item = Items == 1;
   using numbers = pack<T, W>;
 
-  view<const T, 3> x, residual;  // residual null: none
-  view<T, 3> y, sum;
-  view<const T, 1> gamma, beta, bias;  // beta, bias null: zeros
-  view<T, 1> mean, rstd;               // null: not asked for
+  view<const T, 3> x, residual;                   // residual null: none
+  view<T, 3> y, sum, next;                        // sum, next null: not asked for
+  view<const T, 1> gamma, beta, bias, next_bias;  // beta, bias null: zeros
+  view<T, 1> mean, rstd;                          // null: not asked for
   T epsilon;
   std::int64_t rows_per_group;
 
@@ -30,6 +31,11 @@ struct layer_norm_residual {
     team<Items> members(item, local);
     for (row_range rows(x, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
       one_row(members, rows.current());
+      if (next.data == nullptr) continue;
+      const row<const T, W> from{next_bias.data, next_bias.stride[0]};
+      const auto to = row_of<W>(next, rows.current());
+      walk<W, 1>(members, next.extent[2],
+                 [&](auto, std::int64_t c, auto lanes) { to.store(c, from.load(c, lanes), lanes); });
     }
   }
 

@@ -36,11 +36,14 @@ function_table layers(const std::string& type) {
        }},
       {"layer_norm_residual_" + type,
        {in("x", {rows, d}), in("residual", {rows, d}), in("gamma", {d}), in("beta", {d}), in("bias", {d}),
-        out("y", {rows, d}), out("sum", {rows, d}), out("mean", {rows}), out("inverse_deviation", {rows})},
+        in("next_bias", {out_size}), out("y", {rows, d}), out("sum", {rows, d}), out("mean", {rows}),
+        out("inverse_deviation", {rows}), out("next", {rows, out_size})},
        [](context& ctx, const arguments& x) {
          layer_norm_residual(ctx,
-                             layer_norm_residual_operands<T>{x["x"], x["residual"], x["gamma"], x["beta"], x["bias"]},
-                             layer_norm_residual_results<T>{x["y"], x["sum"], x["mean"], x["inverse_deviation"]});
+                             layer_norm_residual_operands<T>{x["x"], x["residual"], x["gamma"], x["beta"], x["bias"],
+                                                             x["next_bias"]},
+                             layer_norm_residual_results<T>{x["y"], x["sum"], x["mean"], x["inverse_deviation"],
+                                                            x["next"]});
        }},
       {"layer_norm_backward_" + type,
        {in("sum", {rows, d}), in("gamma", {d}), in("mean", {rows}), in("inverse_deviation", {rows}),

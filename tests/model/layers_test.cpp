@@ -188,6 +188,25 @@ TEST_P(layers_test, layer_norm_of_a_sum_and_its_gradients_agree_with_loops) {
   });
 }
 
+TEST_P(layers_test, a_layer_norm_prepares_the_bias_of_the_product_after_it) {
+  on_every_layout([]<class T>(context& ctx) {
+    for (const auto& [rows, columns] : shapes) {
+      SCOPED_TRACE(testing::Message() << rows << " x " << columns);
+      const std::int64_t out = 37;
+      const tensor<T> x(ctx, {rows, columns}, random_numbers<T>(rows * columns, 1)),
+          g(ctx, {columns}, random_numbers<T>(columns, 2)), b(ctx, {out}, random_numbers<T>(out, 3)),
+          w(ctx, {out, columns}, random_numbers<T>(out * columns, 4));
+      tensor<T> y(ctx, {rows, columns}), product(ctx, {rows, out}), pre(ctx, {rows, out}), expected(ctx, {rows, out});
+      layer_norm_residual(ctx, {x, {}, g, {}, {}, b}, {y, {}, {}, {}, product}).wait_and_throw();
+      const std::vector<T> bias = b.to_host(), filled = product.to_host();
+      for (std::size_t i = 0; i < filled.size(); ++i) ASSERT_EQ(filled[i], bias[i % bias.size()]) << i;
+      linear(ctx, {y, w}, {product, pre}, {activation::tanh, true}).wait_and_throw();
+      linear(ctx, {y, w, b}, {expected}, {activation::tanh}).wait_and_throw();
+      EXPECT_LT(scaled_residual(product.to_host(), to_double(expected.to_host()), static_cast<double>(columns)), 10);
+    }
+  });
+}
+
 TEST_P(layers_test, cross_entropy_agrees_with_loops) {
   on_every_layout([]<class T>(context& ctx) {
     for (const std::int64_t classes : {1, 2, 5, 300}) {

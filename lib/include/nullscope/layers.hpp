@@ -22,7 +22,7 @@ namespace nullscope {
 /// What follows a linear layer.
 enum class activation { none, relu, gelu, gelu_tanh, tanh };
 
-/// y = f(x w^T + bias)
+/// y = f(x w^T + bias), or f(y + x w^T + bias) if `accumulate` is set
 template <class T>
 struct linear_operands {
   view<const T, 2> x;                      ///< (rows, in)
@@ -36,6 +36,7 @@ struct linear_results {
 };
 struct linear_options {
   activation function = activation::none;
+  bool accumulate = false;
 };
 sycl::event linear(context& ctx, const linear_operands<float>& operands, const linear_results<float>& results,
                    const linear_options& options = {}, const events& dependencies = {});
@@ -98,12 +99,17 @@ struct layer_norm_residual_operands {
   view<const T, 2> residual = {};     ///< (rows, columns)
   view<const T, 1> gamma, beta = {};  ///< (columns)
   view<const T, 1> bias = {};         ///< (columns); default: none
+  view<const T, 1> next_bias = {};    ///< (n): see `next`
 };
 template <class T>
 struct layer_norm_residual_results {
   view<T, 2> y;                                  ///< (rows, columns)
   view<T, 2> sum = {};                           ///< (rows, columns); may be x or residual
   view<T, 1> mean = {}, inverse_deviation = {};  ///< (rows), for the backward pass
+
+  /// (rows, n): each row becomes next_bias. A product of y that is added to it (`linear` with `accumulate`) has its
+  /// bias without a pass of its own.
+  view<T, 2> next = {};
 };
 struct layer_norm_residual_options {
   double epsilon = 1e-5;

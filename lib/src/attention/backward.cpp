@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <nullscope/attention_backward.hpp>
-#include <nullscope/elementwise.hpp>
 
-#include "kernels/attention/row_products.hpp"
+#include "kernels/attention/backward_operands.hpp"
 #include "lib/src/attention/blocks.hpp"
 #include "lib/src/attention/common.hpp"
-#include "lib/src/core/strides.hpp"
-#include "lib/src/core/team.hpp"
 
 namespace nullscope {
 namespace {
@@ -41,22 +38,6 @@ void validate(const context& ctx, const attention_backward_operands<In>& operand
   });
 }
 
-/// out (matrices * queries) = row sums of x * y
-template <class T>
-T* take_row_products(operation& op, const view<const T, 4>& x, const view<const T, 4>& y) {
-  const std::int64_t rows = x.extent[0] * x.extent[1] * x.extent[2];
-  T* out = op.take_array<T>(rows).data;
-  const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(y);
-  const detail::team_shape team = detail::choose_team(op.ctx().layout(), x.extent[3], neighbours);
-  const std::int64_t rows_per_group =
-      detail::rows_per_group(op.ctx(), team, rows, 2 * x.extent[3] * static_cast<std::int64_t>(sizeof(T)));
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    op.launch(detail::groups_of(detail::ceil_div(rows, rows_per_group), Items), kernels::team<Items>::local_bytes,
-              kernels::attention_row_products<T, W, Items>{x, y, out, rows_per_group}, step_order::beside);
-  });
-  return out;
-}
-
 /// Chunks of queries and of keys: so many that all compute units have the same amount of work, with one group per chunk
 /// and head.
 std::int64_t chunks_for(const context& ctx, std::int64_t matrices, std::int64_t blocks) {
@@ -66,13 +47,43 @@ std::int64_t chunks_for(const context& ctx, std::int64_t matrices, std::int64_t 
   return chunks;
 }
 
-/// to (batch, heads, tokens, d) = factor * the part of gradient (batch, heads, padded tokens, padded d) without padding
-template <class T>
-void write_gradient(operation& op, T factor, const view<T, 4>& gradient, const view<T, 4>& to) {
-  const view<const T, 4> from = slice(slice(gradient, 2, 0, to.extent[2]), 3, 0, to.extent[3]);
-  detail::for_matrices(
-      [&](const view<const T, 3>& padded, const view<T, 3>& result) { scale(op.ctx(), padded, result, factor); }, from,
-      to);
+/// Panels of x (batch, heads, rows, columns), still to be filled.
+template <class Panels, class In>
+Panels take_panels(operation& op, const view<const In, 4>& x) {
+  Panels result{x, nullptr};
+  result.panels = op.take_array<typename Panels::number>(x.extent[0] * x.extent[1], result.panels_of_matrix(),
+                                                         x.extent[2], Panels::panel_columns)
+                      .data;
+  return result;
+}
+
+/// Everything that the kernel reads, in one launch.
+template <class Shape, class In, class T>
+kernels::attention_backward_operands<In, T, Shape> take_operands(operation& op,
+                                                                 const attention_backward_operands<In>& operands) {
+  using kernel = kernels::attention_backward_operands<In, T, Shape>;
+  const auto& [q, k, v, out, log_sum_exp, d_out, bias] = operands;
+  const std::int64_t matrices = q.extent[0] * q.extent[1];
+  kernel work{.q_columns = take_panels<typename kernel::template narrow<In>>(op, transposed(q)),
+              .d_out_columns = take_panels<typename kernel::template narrow<T>>(op, transposed(d_out)),
+              .q_rows = take_panels<typename kernel::template wide<In>>(op, q),
+              .d_out_rows = take_panels<typename kernel::template wide<T>>(op, d_out),
+              .k_columns = take_panels<typename kernel::template wide<In>>(op, transposed(k)),
+              .v_columns = take_panels<typename kernel::template wide<In>>(op, transposed(v)),
+              .k_rows = take_panels<typename kernel::template wide<In>>(op, k),
+              .out = out,
+              .products = op.take_array<T>(matrices, q.extent[2]).data,
+              .matrices = matrices,
+              .blocks_per_group = 1};
+  const std::int64_t blocks = matrices * work.blocks_of_matrix();
+  if constexpr (kernel::one_work_item) {
+    constexpr std::int64_t groups_of_unit = 32;
+    work.blocks_per_group =
+        std::max<std::int64_t>(1, blocks / (groups_of_unit * std::int64_t{op.ctx().device().compute_units}));
+  }
+  op.launch(detail::groups_of(detail::ceil_div(blocks, work.blocks_per_group), Shape::lanes),
+            kernels::team<Shape::lanes>::local_bytes, work);
+  return work;
 }
 
 template <class Shape, class In, class T>
@@ -89,20 +100,22 @@ void differentiate(operation& op, const attention_backward_operands<In>& operand
   };
   const view<T, 4> d_q = take_gradient(queries, dk), d_k = take_gradient(keys, dk), d_v = take_gradient(keys, dv);
 
-  // An empty launch is no step: what stands beside it would stand beside the step before.
-  const step_order keys_order = queries > 0 ? step_order::beside : step_order::next;
-  kernel work{.q_columns = detail::take_narrow_panels<Shape, T>(op, transposed(q), step_order::next),
-              .d_out_columns = detail::take_narrow_panels<Shape, T>(op, transposed(d_out)),
-              .q_rows = detail::take_wide_panels<Shape, T>(op, q),
-              .d_out_rows = detail::take_wide_panels<Shape, T>(op, d_out),
-              .k_columns = detail::take_wide_panels<Shape, T>(op, transposed(k), keys_order),
-              .v_columns = detail::take_wide_panels<Shape, T>(op, transposed(v)),
-              .k_rows = detail::take_wide_panels<Shape, T>(op, k),
+  const auto read = take_operands<Shape, In, T>(op, operands);
+  kernel work{.q_columns = read.q_columns.panels,
+              .d_out_columns = read.d_out_columns.panels,
+              .q_rows = read.q_rows.panels,
+              .d_out_rows = read.d_out_rows.panels,
+              .k_columns = read.k_columns.panels,
+              .v_columns = read.v_columns.panels,
+              .k_rows = read.k_rows.panels,
               .d_q = d_q.data,
               .d_k = d_k.data,
               .d_v = d_v.data,
+              .to_q = gradients.d_q,
+              .to_k = gradients.d_k,
+              .to_v = gradients.d_v,
               .log_sum_exp = log_sum_exp,
-              .products = take_row_products<T>(op, out, d_out),
+              .products = read.products,
               .bias = detail::score_bias_of(bias, detail::scale_of(options, dk)),
               .d_bias = {},
               .visibility = detail::visibility_of(options, queries, keys),
@@ -121,9 +134,6 @@ void differentiate(operation& op, const attention_backward_operands<In>& operand
     op.launch(detail::groups_of(batch * heads * work.chunks, Shape::work_items),
               static_cast<std::size_t>(kernel::local_bytes(panels)), work);
   }
-  write_gradient(op, factor, d_q, gradients.d_q);
-  write_gradient(op, factor, d_k, gradients.d_k);
-  write_gradient(op, T(1), d_v, gradients.d_v);
   detail::write_bias_gradient(op, work.d_bias, gradients.d_bias);
 }
 

@@ -135,9 +135,27 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
     copy(ctx, options.inputs, view<T, 3>(contiguous(embedded.data, b, s, d)));
   }
   if (!asked_embedded.is_absent() && asked_embedded.data != embedded.data) copy(ctx, embedded, asked_embedded);
+
+  // What is not kept of the layers is taken once, and used by all.
+  layer_record<T> shared;
+  const auto take = [&](std::int64_t count) { return op.take<T>(count); };
+  const auto shape_of = [&](std::int64_t layer) {
+    return detail::layer_shape{b, s, layer + 1 == config.layers && is_narrow ? 1 : s};
+  };
+  // Post-LN: where the norm before a layer puts the biases of its q, k and v.
+  const auto entrance_of = [&](std::int64_t layer) -> detail::next_projection<T> {
+    const detail::layer_shape shape = shape_of(layer);
+    if (is_pre || layer == config.layers || shape.is_narrow()) return {};
+    const layer_record<T>& kept = views.layers[static_cast<std::size_t>(layer)];
+    if (kept.k.is_absent() && shared.middle.is_absent()) detail::take_layer(config, shape, true, shared, take);
+    return detail::projection_of(config, detail::layer_weights<const T>(parameters, model.values().data(), layer),
+                                 shape, kept.k.is_absent() ? shared : kept);
+  };
+  detail::next_projection<T> next = config.embedding_norm ? entrance_of(0) : detail::next_projection<T>{};
   if (config.embedding_norm) {
-    layer_norm_residual(ctx, {embedded, {}, outer.embedding_norm.gamma, outer.embedding_norm.beta},
-                        {hidden, {}, views.embedding_mean, views.embedding_inverse_deviation}, {config.norm_epsilon});
+    layer_norm_residual(ctx, {embedded, {}, outer.embedding_norm.gamma, outer.embedding_norm.beta, {}, next.bias},
+                        {hidden, {}, views.embedding_mean, views.embedding_inverse_deviation, next.rows},
+                        {config.norm_epsilon});
   }
   detail::drop(pass, hidden, config.layers, 0);
   const auto also_to_results = [&](std::int64_t layer, const view<T, 2>& state) {
@@ -146,14 +164,11 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
   };
   also_to_results(0, hidden);
 
-  // The layers. What is not kept is taken once, and used by all.
-  layer_record<T> shared;
   detail::residual_pair<T> entering;
-  const auto take = [&](std::int64_t count) { return op.take<T>(count); };
   view<T, 2> feed_forward[2], sums[2];  // pre-LN: what the next norm adds up
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const bool is_last = layer + 1 == config.layers;
-    const detail::layer_shape shape{b, s, is_last && is_narrow ? 1 : s};
+    const detail::layer_shape shape = shape_of(layer);
     layer_record<T> record = views.layers[static_cast<std::size_t>(layer)];
     const bool keeps_all = !record.middle.is_absent(), keeps_heads = !record.k.is_absent();
     if (!keeps_all) {
@@ -189,7 +204,9 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
       output = place_of(layer + 1);
     }
     const detail::layer_weights<const T> weights(parameters, model.values().data(), layer);
-    detail::layer_forward(pass, weights, shape, layer, entering, record, output);
+    entering.has_projected_bias = !next.rows.is_absent();
+    next = entrance_of(layer + 1);
+    detail::layer_forward(pass, weights, shape, layer, entering, record, output, next);
     if (is_pre) {
       if (layer > 0) also_to_results(layer, record.input);
       entering = {output, record.attention_sum, detail::norm_adds_bias(pass) ? weights.down_bias : view<const T, 1>{}};

@@ -11,12 +11,6 @@
 namespace nullscope::detail {
 namespace {
 
-/// (rows, width) of the array that q, k and v of a layer were taken from; in a narrow layer that of k and v.
-template <class T>
-view<T, 2> projected(const layer_record<T>& record, const layer_shape& shape, std::int64_t width) {
-  return contiguous(shape.is_narrow() ? record.k.data : record.q.data, shape.rows(), width);
-}
-
 /// Where `part` of the array at `all` stands in a copy of that array that was rounded to bfloat16.
 template <class Element, int Rank>
 view<const bfloat16, Rank> rounded_part(const view<Element, Rank>& part, Element* all, const bfloat16* rounded) {
@@ -45,14 +39,16 @@ void product(const pass<T>& p, const linear_operands<T>& operands, const linear_
   linear(p.ctx, operands, results, options);
 }
 
-/// q, k, v = the three parts of x w^T + b; in a narrow layer q of the pooled token alone.
+/// q, k, v = the three parts of x w^T + b; in a narrow layer q of the pooled token alone. If `has_bias`, b is there
+/// already.
 template <class T>
 void project(const pass<T>& p, const layer_weights<const T>& weights, const layer_shape& shape,
-             const view<const T, 2>& seen, layer_record<T>& record) {
+             const view<const T, 2>& seen, bool has_bias, layer_record<T>& record) {
   const std::int64_t q_width = p.config.query_width(), width = 2 * q_width + p.config.value_width();
   const view<const T, 1>& bias = weights.query_key_value_bias;
   if (!shape.is_narrow()) {
-    product<T>(p, {seen, weights.query_key_value, bias}, {projected(record, shape, width)});
+    product<T>(p, {seen, weights.query_key_value, has_bias ? view<const T, 1>{} : bias},
+               {projected(record, shape, width)}, {.accumulate = has_bias});
     return;
   }
   const auto part = [&](std::int64_t first, std::int64_t count) {
@@ -112,17 +108,20 @@ void drop(const pass<T>& p, const view<T, 2>& x, std::int64_t layer, int place) 
 template <class T>
 void layer_forward(const pass<T>& p, const layer_weights<const T>& weights, const layer_shape& shape,
                    std::int64_t layer, const residual_pair<T>& entering, layer_record<T>& record,
-                   const view<T, 2>& output) {
+                   const view<T, 2>& output, const next_projection<T>& next) {
   const bool is_pre = p.config.order == norm_order::pre;
   const layer_norm_residual_options norm{p.config.norm_epsilon};
   view<const T, 2> seen = record.input;
+  bool has_projected_bias = entering.has_projected_bias;
   if (is_pre) {
     const bool is_first = entering.x.is_absent();
+    const next_projection<T> own = projection_of(p.config, weights, shape, record);
+    has_projected_bias = !own.rows.is_absent();
     layer_norm_residual(p.ctx,
                         {is_first ? view<const T, 2>(record.input) : entering.x, entering.residual,
-                         weights.attention_norm.gamma, weights.attention_norm.beta, entering.bias},
+                         weights.attention_norm.gamma, weights.attention_norm.beta, entering.bias, own.bias},
                         {record.normed_input, is_first ? view<T, 2>{} : record.input, record.attention_mean,
-                         record.attention_inverse_deviation},
+                         record.attention_inverse_deviation, own.rows},
                         norm);
     seen = record.normed_input;
   }
@@ -138,7 +137,7 @@ void layer_forward(const pass<T>& p, const layer_weights<const T>& weights, cons
   if (attends_to_tokens(p.config, shape)) {
     pooled_attention<T>(p, weights, shape, seen, record);
   } else {
-    project(p, weights, shape, seen, record);
+    project(p, weights, shape, seen, has_projected_bias, record);
     attend(p, shape, record);
   }
   if (p.config.merge == head_merge::added) add_heads(p, shape, record);
@@ -162,15 +161,17 @@ void layer_forward(const pass<T>& p, const layer_weights<const T>& weights, cons
   if (is_pre) return;
   layer_norm_residual(p.ctx,
                       {sum, record.middle, weights.feed_forward_norm.gamma, weights.feed_forward_norm.beta,
-                       is_fused ? weights.down_bias : none},
-                      {output, sum, record.feed_forward_mean, record.feed_forward_inverse_deviation}, norm);
+                       is_fused ? weights.down_bias : none, next.bias},
+                      {output, sum, record.feed_forward_mean, record.feed_forward_inverse_deviation, next.rows}, norm);
 }
 
 template void drop(const pass<float>&, const view<float, 2>&, std::int64_t, int);
 template void drop(const pass<double>&, const view<double, 2>&, std::int64_t, int);
 template void layer_forward(const pass<float>&, const layer_weights<const float>&, const layer_shape&, std::int64_t,
-                            const residual_pair<float>&, layer_record<float>&, const view<float, 2>&);
+                            const residual_pair<float>&, layer_record<float>&, const view<float, 2>&,
+                            const next_projection<float>&);
 template void layer_forward(const pass<double>&, const layer_weights<const double>&, const layer_shape&, std::int64_t,
-                            const residual_pair<double>&, layer_record<double>&, const view<double, 2>&);
+                            const residual_pair<double>&, layer_record<double>&, const view<double, 2>&,
+                            const next_projection<double>&);
 
 }  // namespace nullscope::detail

@@ -58,6 +58,14 @@ template <class T>
 struct residual_pair {
   view<const T, 2> x = {}, residual = {};
   view<const T, 1> bias = {};
+  bool has_projected_bias = false;  // post-LN: q, k and v hold their biases already, to which the product is added
+};
+
+/// Where the norm at the end of a post-LN layer puts the biases of the next layer's q, k and v; absent: nowhere.
+template <class T>
+struct next_projection {
+  view<const T, 1> bias = {};
+  view<T, 2> rows = {};
 };
 
 /// Whether norms add the biases of the products before them. Dropout comes between the two.
@@ -69,6 +77,20 @@ bool norm_adds_bias(const pass<T>& p) {
 template <class T>
 void layer_forward(const pass<T>& p, const layer_weights<const T>& weights, const layer_shape& shape,
                    std::int64_t layer, const residual_pair<T>& entering, layer_record<T>& record,
-                   const view<T, 2>& output);
+                   const view<T, 2>& output, const next_projection<T>& next = {});
+
+/// (rows, width) of the array that q, k and v of a layer were taken from; in a narrow layer that of k and v.
+template <class T>
+view<T, 2> projected(const layer_record<T>& record, const layer_shape& shape, std::int64_t width) {
+  return contiguous(shape.is_narrow() ? record.k.data : record.q.data, shape.rows(), width);
+}
+
+/// The biases of q, k and v of a layer and the array where they go; absent in a narrow layer.
+template <class T>
+next_projection<T> projection_of(const transformer_config& config, const layer_weights<const T>& weights,
+                                 const layer_shape& shape, const layer_record<T>& record) {
+  if (shape.is_narrow() || weights.query_key_value_bias.is_absent()) return {};
+  return {weights.query_key_value_bias, projected(record, shape, 2 * config.query_width() + config.value_width())};
+}
 
 }  // namespace nullscope::detail

@@ -27,7 +27,7 @@ sycl::event run_linear(context& ctx, const linear_operands<In>& operands, const 
   check::shape(name, "y", results.y, {rows, out});
   check::optional_output(name, "pre_activation", results.pre_activation, {rows, out});
   operation op(ctx, name, dependencies);
-  gemm(ctx, {x, transposed(w)}, results.y);
+  gemm(ctx, {x, transposed(w)}, results.y, {.alpha = 1, .beta = options.accumulate ? 1.0 : 0.0});
   const bool has_more =
       !bias.is_absent() || options.function != activation::none || !results.pre_activation.is_absent();
   if (!has_more || results.y.empty()) return op.submit();

@@ -18,7 +18,7 @@ sycl::event run_forward(context& ctx, const layer_norm_residual_operands<T>& ope
                         const layer_norm_residual_results<T>& results, const layer_norm_residual_options& options,
                         const events& dependencies) {
   constexpr const char* name = "layer_norm_residual";
-  const auto& [x, residual, gamma, beta, bias] = operands;
+  const auto& [x, residual, gamma, beta, bias, next_bias] = operands;
   const std::int64_t rows = x.extent[0], columns = x.extent[1];
   check::device_type<T>(name, ctx);
   check::input(name, "x", x);
@@ -32,17 +32,23 @@ sycl::event run_forward(context& ctx, const layer_norm_residual_operands<T>& ope
   check::optional_output(name, "sum", results.sum, {rows, columns});
   check::optional_output(name, "mean", results.mean, {rows});
   check::optional_output(name, "inverse_deviation", results.inverse_deviation, {rows});
+  check::optional_output(name, "next", results.next, {rows, results.next.extent[1]});
+  if (!results.next.is_absent()) {
+    check::input(name, "next_bias", next_bias);
+    check::shape(name, "next_bias", next_bias, {results.next.extent[1]});
+  }
   if (!(options.epsilon >= 0)) {
     throw invalid_argument(fmt::format("{}: epsilon is {}; it must not be negative", name, options.epsilon));
   }
   operation op(ctx, name, dependencies);
   const detail::team_shape team = detail::choose_team(
-      ctx.layout(), columns, all_neighbours(x, residual, gamma, beta, bias, results.y, results.sum));
+      ctx.layout(), columns,
+      all_neighbours(x, residual, gamma, beta, bias, next_bias, results.y, results.sum, results.next));
   detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    detail::launch_rows<Items>(
-        op, team, rows, columns * static_cast<std::int64_t>(sizeof(T)),
-        kernels::layer_norm_residual<T, W, Items>{x, residual, results.y, results.sum, gamma, beta, bias, results.mean,
-                                                  results.inverse_deviation, static_cast<T>(options.epsilon), 0});
+    detail::launch_rows<Items>(op, team, rows, columns * static_cast<std::int64_t>(sizeof(T)),
+                               kernels::layer_norm_residual<T, W, Items>{
+                                   x, residual, results.y, results.sum, results.next, gamma, beta, bias, next_bias,
+                                   results.mean, results.inverse_deviation, static_cast<T>(options.epsilon), 0});
   });
   return op.submit();
 }
