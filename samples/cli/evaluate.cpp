@@ -8,6 +8,7 @@
 #include <nullscope/model_store.hpp>
 
 #include "commands.hpp"
+#include "field_text.hpp"
 #include "labelled_texts.hpp"
 #include "validators.hpp"
 
@@ -85,14 +86,6 @@ void print_json(const outcome& result, const std::vector<std::string>& labels) {
                                   {"precision", share(c.correct, c.predicted)}});
   }
   fmt::print("{}\n", document.dump(2));
-}
-
-/// A field of CSV, in quotes if it needs them.
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
 }
 
 std::string predictions_csv(const std::vector<labelled_text>& texts, const std::vector<text_prediction>& predictions,

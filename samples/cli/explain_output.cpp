@@ -8,13 +8,10 @@
 #include <nullscope/atomic_file.hpp>
 #include <numeric>
 
+#include "field_text.hpp"
+
 namespace nullscope::cli {
 namespace {
-
-/// JSON has no infinity and no NaN.
-nlohmann::ordered_json number(double x) {
-  return std::isfinite(x) ? nlohmann::ordered_json(x) : nlohmann::ordered_json(nullptr);
-}
 
 double error_at(const std::vector<double>& errors, std::size_t place) {
   return errors.empty() ? std::nan("") : errors[place];
@@ -31,26 +28,18 @@ nlohmann::ordered_json token_json(const explained_result& result, std::size_t pl
       {"token", result.tokens[place]}, {"begin", range_of(result, place).begin}, {"end", range_of(result, place).end}};
   const slalom_scores& scores = result.found.slalom;
   if (is_slalom(result)) {
-    token["value"] = number(scores.value[place]);
-    token["value_error"] = number(error_at(scores.value_error, place));
-    token["importance"] = number(scores.importance[place]);
-    token["importance_error"] = number(error_at(scores.importance_error, place));
-    token["linearised"] = number(scores.linearised[place]);
-    token["linearised_error"] = number(error_at(scores.linearised_error, place));
-    token["derivative"] = number(scores.derivative[place]);
-    token["removal"] = number(scores.removal[place]);
+    token["value"] = json_number(scores.value[place]);
+    token["value_error"] = json_number(error_at(scores.value_error, place));
+    token["importance"] = json_number(scores.importance[place]);
+    token["importance_error"] = json_number(error_at(scores.importance_error, place));
+    token["linearised"] = json_number(scores.linearised[place]);
+    token["linearised_error"] = json_number(error_at(scores.linearised_error, place));
+    token["derivative"] = json_number(scores.derivative[place]);
+    token["removal"] = json_number(scores.removal[place]);
   } else {
-    token["attribution"] = number(result.found.attribution[place]);
+    token["attribution"] = json_number(result.found.attribution[place]);
   }
   return token;
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
-  quoted += '"';
-  return quoted;
 }
 
 std::string csv_number(double x) { return std::isfinite(x) ? fmt::format("{:.9g}", x) : ""; }
@@ -106,9 +95,9 @@ void write_tables(const std::filesystem::path& folder, std::span<const explained
                                {"method", method},
                                {"class", result.found.of_class},
                                {"label", result.label},
-                               {"score", number(result.found.score)},
-                               {"base", number(result.found.base)},
-                               {"fit_error", number(result.found.fit_error)},
+                               {"score", json_number(result.found.score)},
+                               {"base", json_number(result.found.base)},
+                               {"fit_error", json_number(result.found.fit_error)},
                                {"queries", result.found.queries},
                                {"notes", result.found.notes},
                                {"tokens", nlohmann::ordered_json::array()}};

@@ -15,6 +15,7 @@
 #include "chart.hpp"
 #include "commands.hpp"
 #include "faithfulness_run.hpp"
+#include "field_text.hpp"
 #include "labelled_texts.hpp"
 #include "validators.hpp"
 #include "waiting_note.hpp"
@@ -124,10 +125,6 @@ void print_rows(const std::vector<measured_method>& rows, std::size_t texts) {
   }
 }
 
-nlohmann::ordered_json number(double x) {
-  return std::isfinite(x) ? nlohmann::ordered_json(x) : nlohmann::ordered_json(nullptr);
-}
-
 void write_rows(const std::filesystem::path& folder, const std::vector<measured_method>& rows) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   std::string table = "method,measure,mean,standard_error,texts\n";
@@ -135,7 +132,8 @@ void write_rows(const std::filesystem::path& folder, const std::vector<measured_
     nlohmann::ordered_json one{{"method", row.name}, {"seconds_per_text", row.seconds}};
     for (const column& c : table_columns) {
       const mean_and_error found = mean_of(row.*c.numbers);
-      one[c.name] = {{"mean", number(found.mean)}, {"standard_error", number(found.error)}, {"texts", found.count}};
+      one[c.name] = {
+          {"mean", json_number(found.mean)}, {"standard_error", json_number(found.error)}, {"texts", found.count}};
       if (found.count > 0) {
         table += fmt::format("{},{},{:.9g},{:.9g},{}\n", row.name, c.name, found.mean, found.error, found.count);
       }

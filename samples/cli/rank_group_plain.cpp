@@ -7,7 +7,7 @@
 namespace nullscope::cli {
 namespace {
 
-class single_process : public rank_group {
+class single_rank : public rank_group {
  public:
   std::int64_t rank() const override { return 0; }
   std::int64_t count() const override { return 1; }
@@ -23,7 +23,7 @@ std::unique_ptr<rank_group> make_rank_group() {
   if (ranks != nullptr && std::atoi(ranks) > 1) {
     throw invalid_argument("train: mpirun started several processes, but this program was built without NULLSCOPE_MPI");
   }
-  return std::make_unique<single_process>();
+  return std::make_unique<single_rank>();
 }
 
 }  // namespace nullscope::cli
