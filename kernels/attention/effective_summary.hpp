@@ -20,23 +20,36 @@ struct attention_moments {
   Sum pairs;
   bool has_null_space;
 
+  Sum raw_variance() const { return raw_squares - raw_sum * raw_sum / pairs; }
+  Sum variance() const { return squares - sum * sum / pairs; }
+
+  /// Whether there is a correlation, for numbers rounded to `epsilon`.
+  bool varies(Sum epsilon) const {
+    // A variance of zero comes out as large as this, by rounding.
+    const Sum noise = 8 * epsilon / pairs;
+    return raw_variance() > noise * raw_sum * raw_sum && variance() > noise * sum * sum && pairs > 0;
+  }
+
+  Sum correlation() const {
+    return (squares - raw_sum * sum / pairs) / (sycl::sqrt(raw_variance()) * sycl::sqrt(variance()));
+  }
+
+  /// |A_par|^2. Negative only by rounding; if the null space is {0}, it is nothing but rounding.
+  Sum null_squares() const {
+    const Sum rest = raw_squares - squares;
+    return rest < 0 || !has_null_space ? Sum(0) : rest;
+  }
+
   /// summary (heads, 4): correlation, norms of A, A_perp, A_par.
   template <class T>
   void write(const view<T, 2>& summary, std::int64_t head) const {
-    const Sum raw_mean = raw_sum * raw_sum / pairs, mean = sum * sum / pairs;
-    const Sum raw_variance = raw_squares - raw_mean, variance = squares - mean;
-    // A variance of zero comes out as large as this, by rounding.
-    const Sum noise = 8 * static_cast<Sum>(std::numeric_limits<T>::epsilon());
-    const bool varies = raw_variance > noise * raw_mean && variance > noise * mean && pairs > 0;
-    const Sum none = std::numeric_limits<Sum>::quiet_NaN();
-    const Sum correlation =
-        varies ? (squares - raw_sum * sum / pairs) / (sycl::sqrt(raw_variance) * sycl::sqrt(variance)) : none;
-    summary(head, 0) = static_cast<T>(correlation > 1 ? Sum(1) : correlation);
+    const Sum value = varies(static_cast<Sum>(std::numeric_limits<T>::epsilon()))
+                          ? correlation()
+                          : std::numeric_limits<Sum>::quiet_NaN();
+    summary(head, 0) = static_cast<T>(value > 1 ? Sum(1) : value);
     summary(head, 1) = static_cast<T>(sycl::sqrt(raw_squares));
     summary(head, 2) = static_cast<T>(sycl::sqrt(squares));
-    // Negative only by rounding; if the null space is {0}, it is nothing but rounding.
-    const Sum rest = raw_squares - squares;
-    summary(head, 3) = static_cast<T>(sycl::sqrt(rest < 0 || !has_null_space ? Sum(0) : rest));
+    summary(head, 3) = static_cast<T>(sycl::sqrt(null_squares()));
   }
 };
 

@@ -2,6 +2,7 @@
 #include <nullscope/attention_backward.hpp>
 #include <nullscope/attention_classes.hpp>
 #include <nullscope/attention_rollout.hpp>
+#include <nullscope/attention_sample.hpp>
 #include <nullscope/attention_weights.hpp>
 #include <nullscope/effective_attention.hpp>
 #include <nullscope/effective_attention_by_rows.hpp>
@@ -98,6 +99,13 @@ function_table float_and_double_rows(const std::string& type) {
              ctx, attention_heads<T>{x["q"], x["k"], x["v"], x["h"], x["bias"]},
              effective_attention_results<T>{x["p"], x["u"], x["s"], x["rank"], x["status"], x["log_sum_exp"],
                                             x["summary"], x["received_raw"], x["received_effective"]});
+       }},
+      {"attention_row_moments_" + type,
+       {in("q", {heads, queries, dk}), in("k", {heads, keys, dk}), in("u", {heads, keys, 4}),
+        in("bias", {heads, queries, keys}).with_any_strides(), in("rows", {heads, 5}), out("moments", {heads, 5, 3})},
+       [](context& ctx, const arguments& x) {
+         attention_row_moments(ctx, attention_row_operands<T>{x["q"], x["k"], x["u"], x["bias"], x["rows"]},
+                               x["moments"].as<T, 3>());
        }},
       {"class_sums_" + type,
        {in("x", {heads, queries, keys}), in("queries", {queries}), in("keys", {keys}),

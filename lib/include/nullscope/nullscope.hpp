@@ -6,6 +6,7 @@
 #include <nullscope/attention_backward.hpp>
 #include <nullscope/attention_classes.hpp>
 #include <nullscope/attention_rollout.hpp>
+#include <nullscope/attention_sample.hpp>
 #include <nullscope/attention_parts.hpp>
 #include <nullscope/attention_tangent.hpp>
 #include <nullscope/attention_structure.hpp>
