@@ -35,7 +35,7 @@ sycl::event run_forward(context& ctx, const layer_norm_residual_operands<T>& ope
   check::optional_output(name, "next", results.next, {rows, results.next.extent[1]});
   if (!results.next.is_absent()) {
     check::input(name, "next_bias", next_bias);
-    check::shape(name, "next_bias", next_bias, {results.next.extent[1]});
+    check::same_extent(name, "next", results.next, 1, "next_bias", next_bias, 0);
   }
   if (!(options.epsilon >= 0)) {
     throw invalid_argument(fmt::format("{}: epsilon is {}; it must not be negative", name, options.epsilon));
