@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<input_text> read_texts(text_source& source, std::int64_t limit) {
+std::vector<input_text> texts_to_identify(text_source& source, std::int64_t limit) {
   std::vector<input_text> texts;
   input_text text;
   while ((limit == 0 || std::cmp_less(texts.size(), limit)) && source.next(text)) texts.push_back(std::move(text));
@@ -217,7 +217,7 @@ void run_identify(const identify_command& command) {
   if (!source.is_file()) throw usage_error("--file is needed: probes learn from many texts");
   const transformer_config& config = source.model().config;
   check_layers(command, config);
-  const std::vector<input_text> texts = read_texts(source, command.limit);
+  const std::vector<input_text> texts = texts_to_identify(source, command.limit);
   if (std::cmp_less(texts.size(), std::max<std::int64_t>(3, command.folds))) {
     throw file_error(fmt::format("{}: {} texts are too few for {} folds", source.file(), texts.size(), command.folds));
   }
