@@ -127,7 +127,7 @@ std::string time_chart(const sweep_settings& settings, const std::string& device
                        const std::vector<sweep_time>& times) {
   // Milliseconds, because the axis has powers of two from 1 on.
   chart_panel panel{
-      "Time of a head on " + device, length_axis(settings), {"milliseconds", chart_scale::log2, 1, 2}, {}};
+      "Time of a head on " + device, length_axis(settings), {"milliseconds", chart_scale::log2, 0, 2}, {}};
   for (const sweep_kind kind : settings.kinds()) {
     const bool is_added = kind == sweep_kind::added;
     chart_series series{fmt::format("{}, d_v = {}{}", to_string(kind), settings.value_size(kind),
@@ -139,6 +139,7 @@ std::string time_chart(const sweep_settings& settings, const std::string& device
       if (time.kind != kind) continue;
       const double y = std::max(1.0, 1000 * seconds_per_head(time));
       series.points.push_back({static_cast<double>(time.length), y, y, y, fmt::format("{:.2g} s", y / 1000)});
+      panel.y.low = panel.y.low == 0 ? y / 2 : std::min(panel.y.low, y / 2);
       panel.y.high = std::max(panel.y.high, 2 * y);
     }
     panel.series.push_back(std::move(series));
