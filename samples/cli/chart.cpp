@@ -99,12 +99,12 @@ class panel_writer {
       const double y = y_of(tick);
       print("<path d=\"M{:.1f} {:.1f}h{:.1f}\" stroke=\"#e4e4e4\"/>", left, y, plot_width);
       print("<path d=\"M{:.1f} {:.1f}h-4\" stroke=\"black\"/>", left, y);
-      print("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:.6g}</text>\n", left - 7, y + 4, tick);
+      print("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:.7g}</text>\n", left - 7, y + 4, tick);
     }
     for (const double tick : ticks(panel_.x)) {
       const double x = x_of(tick);
       print("<path d=\"M{:.1f} {:.1f}v4\" stroke=\"black\"/>", x, floor);
-      print("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.6g}</text>\n", x, floor + 17, tick);
+      print("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.7g}</text>\n", x, floor + 17, tick);
     }
     print("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"none\" stroke=\"black\"/>\n", left,
           top, plot_width, plot_height);

@@ -197,8 +197,9 @@ void add_effective_attention(CLI::App& app) {
                    "Scale of the scores q k^T (default: the file's, or 1 / sqrt(d_k))")
       ->check(positive_number());
   effective
-      ->add_option("--rtol", command->options.tolerance.relative,
-                   "Count singular values of T above this fraction of the largest (default: max(S, d) * eps)")
+      ->add_option(
+          "--rtol", command->options.tolerance.relative,
+          "Count singular values of T above this fraction of the largest (default: max(min(S, 4096), d) * eps)")
       ->check(not_negative_number());
   effective->add_option("--atol", command->options.tolerance.absolute, "... and above this value (default: 0)")
       ->check(not_negative_number());

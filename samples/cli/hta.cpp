@@ -47,13 +47,16 @@ void add_hta(CLI::App& app) {
       ->capture_default_str();
   hta->add_flag("--resume", command->resume, "Continue an interrupted run: finished texts are in <output>.journal");
   hta->add_flag("--quiet", command->quiet, "Print nothing but errors");
-  hta->add_option("--device", command->device, device_help);
+  hta->add_option("--device", command->device, devices_help);
   hta->footer(
       "Estimates of contributions have a bias of order 1/K beside their standard error.\n"
-      "With MPI (mpirun nullscope hta ...), the ranks divide the texts; the file is the same to the bit.\n\n"
+      "With MPI (mpirun nullscope hta ...), the ranks divide the texts, with --device all the devices of a machine "
+      "do;\n"
+      "the file is the same to the bit.\n\n"
       "Examples:\n"
       "  nullscope hta --text \"the movie was not bad at all\" --output hta.safetensors --report report\n"
       "  nullscope hta --file reviews.csv --text-column text --samples 16 --output hta.safetensors --report report\n"
+      "  nullscope hta --file reviews.csv --text-column text --device all --output hta.safetensors\n"
       "  nullscope hta --file tagged.csv --text-column words --tag-column parts_of_speech --output hta.safetensors "
       "--report report\n"
       "  nullscope hta --model mpnet --file pairs.tsv --text-column a --pair-column b --samples 4 --layers 1,6,12 "

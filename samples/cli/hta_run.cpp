@@ -21,6 +21,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The devices of this process.
+class hta_computers {
+ public:
+  virtual ~hta_computers() = default;
+  virtual std::size_t size() const = 0;
+  virtual std::string compute(const hta_unit& unit, std::size_t worker) const = 0;
+  virtual double rate() const = 0;  ///< flops per second of all together
+};
+
+template <class T>
+class typed_computers : public hta_computers {
+ public:
+  typed_computers(const text_source& source, const std::vector<input_text>& texts, const attribution_options& options,
+                  const std::vector<sycl::device>& devices) {
+    for (const sycl::device& device : devices) {
+      computers_.push_back(std::make_unique<hta_computer<T>>(source, texts, options, device));
+    }
+  }
+
+  std::size_t size() const override { return computers_.size(); }
+  std::string compute(const hta_unit& unit, std::size_t worker) const override {
+    return computers_[worker]->compute(unit);
+  }
+  double rate() const override { return computers_[0]->rate() * static_cast<double>(computers_.size()); }
+
+ private:
+  std::vector<std::unique_ptr<hta_computer<T>>> computers_;
+};
+
 /// What the first process does beside computing.
 class hta_run {
  public:
@@ -34,9 +63,7 @@ class hta_run {
         identity_(std::move(identity)),
         results_(texts.size()) {}
 
-  const std::vector<hta_unit>& units() const { return units_; }
-
-  void run(work_splitter& splitter, const std::function<std::string(std::size_t)>& compute, double rate) {
+  void run(work_splitter& splitter, const hta_computers& computers) {
     open_journal();
     divided_work work;
     work.identity = identity_.dump();
@@ -50,9 +77,10 @@ class hta_run {
         kept += flops_of(units_[i]);
       }
     }
-    introduce(total - kept, rate);
+    introduce(total - kept, source_.is_file() ? computers.rate() : 1);
     progress_.emplace(total, kept);
-    work.compute = compute;
+    work.workers = computers.size();
+    work.compute = [&](std::size_t i, std::size_t worker) { return computers.compute(units_[i], worker); };
     work.keep = [&](std::size_t i, const std::string& text) {
       take(i, text);
       if (journal_) journal_->append(i, text);
@@ -91,7 +119,7 @@ class hta_run {
     constexpr double share_of_products = 0.7;
     const double seconds = flops / rate / share_of_products;
     fmt::print(
-        "{} texts in {} units of work, {:.2g} Tflop; about {} on {} and one process\n", texts_.size(), units_.size(),
+        "{} texts in {} units of work, {:.2g} Tflop; about {} on {} in one process\n", texts_.size(), units_.size(),
         flops / 1e12,
         seconds < 100 ? fmt::format("{:.0f} s", std::max(1.0, seconds)) : fmt::format("{:.0f} min", seconds / 60),
         identity_["device"].get<std::string>());
@@ -140,24 +168,25 @@ void run_typed(const hta_command& command) {
   text_source source(command.input);
   const attribution_options options = options_of(command, source.model().config);
   const std::vector<input_text> texts = read_texts(source, command.limit);
-  const auto prepare = [&] { return device_for(command.device, splitter->place_on_machine()); };
+  const auto prepare = [&] {
+    return devices_for(command.device, splitter->place_on_machine(), splitter->processes_on_machine());
+  };
   if (splitter->is_first()) {
-    const sycl::device device = prepare();
-    hta_computer<T> computer(source, texts, options, device);
-    hta_run run(command, source, texts, options, identity_of(command, texts, options, device));
-    run.run(
-        *splitter, [&](std::size_t i) { return computer.compute(run.units()[i]); },
-        source.is_file() ? computer.rate() : 1);
+    const std::vector<sycl::device> devices = prepare();
+    const typed_computers<T> computers(source, texts, options, devices);
+    hta_run(command, source, texts, options, identity_of(command, texts, options, devices[0]))
+        .run(*splitter, computers);
     return;
   }
-  std::optional<hta_computer<T>> computer;
+  std::optional<typed_computers<T>> computers;
   splitter->serve([&]() -> shared_work {
-    const sycl::device device = prepare();
-    computer.emplace(source, texts, options, device);
+    const std::vector<sycl::device> devices = prepare();
+    computers.emplace(source, texts, options, devices);
     const std::vector<hta_unit> units =
         hta_units(texts, options.samples == 0 ? source.model().config.width : options.samples);
-    return {identity_of(command, texts, options, device).dump(),
-            [&, units](std::size_t i) { return computer->compute(units[i]); }};
+    return {identity_of(command, texts, options, devices[0]).dump(),
+            [&, units](std::size_t i, std::size_t worker) { return computers->compute(units[i], worker); },
+            computers->size()};
   });
 }
 

@@ -38,6 +38,7 @@ mpi_job::mpi_job(std::string_view command) {
   MPI_Comm machine;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine);
   MPI_Comm_rank(machine, &place_);
+  MPI_Comm_size(machine, &on_machine_);
   MPI_Comm_free(&machine);
   if (ranks_ > 1) use_all_cores();
 }

@@ -18,6 +18,7 @@ class mpi_job {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
   int place_on_machine() const { return place_; }
+  int ranks_on_machine() const { return on_machine_; }
 
   /// A pause between two looks for a message.
   static void rest();
@@ -26,7 +27,7 @@ class mpi_job {
   static void wait(MPI_Request& request);
 
  private:
-  int rank_ = 0, ranks_ = 1, place_ = 0;
+  int rank_ = 0, ranks_ = 1, place_ = 0, on_machine_ = 1;
 };
 
 }  // namespace nullscope::cli

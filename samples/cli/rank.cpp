@@ -94,7 +94,7 @@ void add_rank(CLI::App& app) {
       ->check(some_path());
   rank->add_option("--prefix", command->prefix, "What stands before the names, such as 3/ for text 3 of encode");
   rank->add_option("--rtol", command->options.tolerance.relative,
-                   "Count singular values above this fraction of the largest (default: max(S, d) * eps)")
+                   "Count singular values above this fraction of the largest (default: max(min(S, 4096), d) * eps)")
       ->check(not_negative_number());
   rank->add_option("--atol", command->options.tolerance.absolute, "... and above this value (default: 0)")
       ->check(not_negative_number());

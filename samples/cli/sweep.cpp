@@ -72,10 +72,16 @@ void add_options(CLI::App& sweep, sweep_command& command) {
       ->check(natural_number());
   sweep.add_flag("--logit-rank", settings.logit_rank,
                  "Also compute the rank of the logits of alternative weights, for S from d_v + 2 to 2 max(d_v, d_k)");
-  sweep.add_option("--memory", settings.memory, "Device memory that each process may use (default: 3GiB)")
+  number("--query-sample", settings.query_sample,
+         "Estimate correlation and norms of longer sequences from this many random queries of each head, with standard "
+         "errors, in O(S M) time (default: all queries, exact)");
+  number("--query-block", settings.query_block,
+         "Queries of one head that form a unit of work, rounded up to a multiple of 12288, so that several devices or "
+         "processes share a long head (default: whole heads up to 131072 tokens, then about a minute of work)");
+  sweep.add_option("--memory", settings.memory, "Memory that may be used on each device (default: 3GiB)")
       ->transform(CLI::AsSizeValue(false))
       ->check(positive_integer());
-  sweep.add_option("--device", command.device, device_help);
+  sweep.add_option("--device", command.device, devices_help);
   sweep.add_option("--output", command.folder, "Folder for the files (default: the current folder)")
       ->check(some_path());
   CLI::Option* resume = sweep.add_flag("--resume", command.resume, "Continue an interrupted sweep");
@@ -83,6 +89,8 @@ void add_options(CLI::App& sweep, sweep_command& command) {
       .add_flag("--overwrite", command.overwrite,
                 "Replace a sweep with other settings, or an unfinished one, in the same folder")
       ->excludes(resume);
+  sweep.add_flag("--times", command.times,
+                 "Also write how long the heads of each length took: sweep_times.csv, and sweep_times.svg, a chart");
   sweep.add_flag("--quiet", command.quiet, "Do not print the table");
 }
 
@@ -101,7 +109,9 @@ void add_sweep(CLI::App& app) {
       "seed and cut to S; V includes its bias. Prints one line per length. sweep.csv and sweep.json contain every "
       "head, sweep.svg is a chart. Finished work is kept in\n"
       "sweep.journal until the end, so that --resume can continue after an interruption. The same settings and seed\n"
-      "give the same files, however the work is split.\n"
+      "give the same files, however the work is split among devices, processes and blocks of queries.\n"
+      "With --query-sample, columns ending in _error hold standard errors (delta method, sampling without "
+      "replacement).\n"
       "Interrupted by a signal, it exits with 128 + the number of the signal (130: Ctrl-C).\n\n"
       "Examples:\n"
       "  nullscope sweep --output results\n"
@@ -109,6 +119,9 @@ void add_sweep(CLI::App& app) {
       "  nullscope sweep --lengths 66,100,128 --logit-rank\n"
       "  nullscope sweep --max-length 131072 --type f32 --output long --resume\n"
       "  nullscope sweep --model minilm --file reviews.csv --text-column text --samples 20 --output minilm\n"
+      "  nullscope sweep --width 64 --heads 1 --samples 1 --lengths 65536,1048576 --heads-are concatenated "
+      "--query-sample 4096\n"
+      "  nullscope sweep --device all --output results\n"
       "  mpirun -n 4 nullscope sweep --output results          (needs a build with NULLSCOPE_MPI)");
   sweep->callback([command, input, sweep] {
     if (input->model.empty()) {

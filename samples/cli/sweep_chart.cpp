@@ -22,7 +22,10 @@ chart_series points_of(const std::vector<sweep_summary>& summaries, sweep_kind k
   for (const sweep_summary& summary : summaries) {
     const sweep_spread& spread = summary.*member;
     if (summary.kind != kind || std::isnan(spread.mean)) continue;
-    series.points.push_back({static_cast<double>(summary.length), spread.mean, spread.least, spread.most});
+    const double error = member == &sweep_summary::pearson && summary.pearson_error > 0 ? summary.pearson_error : 0;
+    series.points.push_back({static_cast<double>(summary.length), spread.mean,
+                             std::min(spread.least, spread.mean - 2 * error),
+                             std::max(spread.most, spread.mean + 2 * error)});
   }
   return series;
 }
@@ -78,7 +81,10 @@ chart_panel null_panel(const sweep_settings& settings, const std::vector<sweep_s
 }
 
 chart_panel pearson_panel(const sweep_settings& settings, const std::vector<sweep_summary>& summaries) {
-  chart_panel panel{"Raw and effective attention", length_axis(settings), {"Pearson correlation"}, {}};
+  const std::string label = settings.is_sampled()
+                                ? fmt::format("Pearson correlation ({} queries, 2 std. errors)", settings.query_sample)
+                                : "Pearson correlation";
+  chart_panel panel{"Raw and effective attention", length_axis(settings), {label}, {}};
   double least = 1;
   for (const sweep_kind kind : settings.kinds()) {
     panel.series.push_back(
@@ -88,6 +94,7 @@ chart_panel pearson_panel(const sweep_settings& settings, const std::vector<swee
   for (const chart_series& series : panel.series) {
     for (const chart_point& point : series.points) least = std::min(least, point.low);
   }
+  least = std::max(least, -1.0);
   panel.y.low = std::max(-1.0, std::floor(least * 10 - 0.5) / 10);
   panel.y.high = 1 + 0.04 * (1 - panel.y.low);
   return panel;
@@ -112,7 +119,33 @@ chart_panel logit_panel(const sweep_settings& settings, const std::vector<sweep_
   return panel;
 }
 
+double seconds_per_head(const sweep_time& time) { return time.seconds / static_cast<double>(time.heads); }
+
 }  // namespace
+
+std::string time_chart(const sweep_settings& settings, const std::string& device,
+                       const std::vector<sweep_time>& times) {
+  // Milliseconds, because the axis has powers of two from 1 on.
+  chart_panel panel{
+      "Time of a head on " + device, length_axis(settings), {"milliseconds", chart_scale::log2, 0, 2}, {}};
+  for (const sweep_kind kind : settings.kinds()) {
+    const bool is_added = kind == sweep_kind::added;
+    chart_series series{fmt::format("{}, d_v = {}{}", to_string(kind), settings.value_size(kind),
+                                    settings.is_sampled() ? fmt::format(", {} queries", settings.query_sample) : ""),
+                        is_added ? chart_colour::orange : chart_colour::blue,
+                        is_added ? chart_mark::square : chart_mark::circle,
+                        {}};
+    for (const sweep_time& time : times) {
+      if (time.kind != kind) continue;
+      const double y = std::max(1.0, 1000 * seconds_per_head(time));
+      series.points.push_back({static_cast<double>(time.length), y, y, y, fmt::format("{:.2g} s", y / 1000)});
+      panel.y.low = panel.y.low == 0 ? y / 2 : std::min(panel.y.low, y / 2);
+      panel.y.high = std::max(panel.y.high, 2 * y);
+    }
+    panel.series.push_back(std::move(series));
+  }
+  return draw_chart(fmt::format("Null-space sweep: {}", describe(settings)), {panel}, 1);
+}
 
 std::string sweep_chart(const sweep_settings& settings, const std::vector<sweep_summary>& summaries) {
   std::vector<chart_panel> panels{rank_panel(settings, summaries), null_panel(settings, summaries)};

@@ -13,4 +13,14 @@ namespace nullscope::cli {
 /// if they were computed.
 std::string sweep_chart(const sweep_settings& settings, const std::vector<sweep_summary>& summaries);
 
+/// The seconds that the heads of a length took.
+struct sweep_time {
+  sweep_kind kind;
+  std::int64_t length, heads;
+  double seconds;
+};
+
+/// SVG: seconds per head over the length.
+std::string time_chart(const sweep_settings& settings, const std::string& device, const std::vector<sweep_time>& times);
+
 }  // namespace nullscope::cli

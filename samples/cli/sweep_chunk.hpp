@@ -1,6 +1,7 @@
 /// The heads of a unit that are computed at once, as one operation: all of their memory comes from the workspace.
 #pragma once
 
+#include <nullscope/attention_sample.hpp>
 #include <nullscope/effective_attention.hpp>
 #include <nullscope/null_space.hpp>
 #include <nullscope/operation.hpp>
@@ -16,7 +17,8 @@ template <class T>
 struct chunk_results {
   std::vector<std::int32_t> status;
   std::vector<std::int64_t> rank, rank_with_ones;
-  std::vector<effective_attention_summary<T>> summary;               ///< empty without a correlation
+  std::vector<T> moments;             ///< (heads, rows, 3) of `attention_row_moments`; empty without a correlation
+  std::vector<std::int64_t> queries;  ///< (heads, rows): which rows, if they are sampled
   std::vector<std::int64_t> raw_logit_rank, alternative_logit_rank;  ///< empty unless of kind logits
 };
 
@@ -29,7 +31,7 @@ class sweep_chunk {
         unit_(unit),
         range_(range),
         is_logits_(unit.kind == sweep_kind::logits),
-        has_scores_(is_logits_ || settings.has_pearson(unit.kind, unit.length)) {}
+        has_scores_(is_logits_ || unit.rows > 0) {}
 
   /// `results` is filled when the event is complete, and must live until then.
   sycl::event compute(context& ctx, chunk_results<T>& results) const {
@@ -45,26 +47,18 @@ class sweep_chunk {
     const view<std::int32_t, 1> status = op.take_array<std::int32_t>(count);
     const view<std::int64_t, 1> rank = op.take_array<std::int64_t>(count);
     const view<std::int64_t, 1> rank_with_ones = op.take_array<std::int64_t>(count);
-    if (has_scores_) {
+    if (is_logits_) {
       const view<T, 3> p = op.take_array<T>(count, s, k);
       const view<T, 2> log_sum_exp = op.take_array<T>(count, s);
-      const auto summary = op.take_array<effective_attention_summary<T>>(count);
-      effective_attention(ctx, heads.operands(),
-                          {.p = p,
-                           .u = u,
-                           .s = singular_values,
-                           .rank = rank,
-                           .status = status,
-                           .log_sum_exp = log_sum_exp,
-                           .summary = summary},
-                          {.causal = heads.causal});
+      effective_attention(
+          ctx, heads.operands(),
+          {.p = p, .u = u, .s = singular_values, .rank = rank, .status = status, .log_sum_exp = log_sum_exp},
+          {.causal = heads.causal});
       append_ones(ctx, rank, {.basis = basis, .rank_with_ones = rank_with_ones});
-      to_host(op, summary, results.summary);
-      if (is_logits_) {
-        find_logit_ranks(op, heads, {heads.views.q, heads.views.k, log_sum_exp, p, u}, basis, rank_with_ones, results);
-      }
+      find_logit_ranks(op, heads, {heads.views.q, heads.views.k, log_sum_exp, p, u}, basis, rank_with_ones, results);
     } else {
       range_basis(ctx, {heads.views.v, heads.views.h}, {.u = u, .s = singular_values, .rank = rank, .status = status});
+      if (has_scores_) find_moments(op, heads, u, results);
       append_ones(ctx, rank, {.basis = basis, .rank_with_ones = rank_with_ones});
     }
     to_host(op, status, results.status);
@@ -83,6 +77,30 @@ class sweep_chunk {
     op.run([=, host = to.data()](sycl::queue& queue, const events& dependencies) {
       return queue.copy(from.data, host, static_cast<std::size_t>(from.size()), dependencies);
     });
+  }
+
+  /// What the correlation needs of the rows of the unit. Before 1 is appended to u, which may go into its last columns.
+  void find_moments(operation& op, const sweep_heads<T>& heads, const view<T, 3>& u, chunk_results<T>& results) const {
+    const std::int64_t count = range_.count, rows = unit_.rows;
+    const attention_heads<T> operands = heads.operands();
+    const view<T, 3> moments = op.take_array<T>(count, rows, 3);
+    view<std::int64_t, 2> chosen;
+    const bool is_sampled = settings_.rows_of(unit_.kind, unit_.length) < unit_.length;
+    if (is_sampled) {
+      chosen = op.take_array<std::int64_t>(count, rows);
+      for (std::int64_t i = range_.first; i < range_.first + count; ++i) {
+        const std::vector<std::int64_t> all =
+            random_rows(stream_of_rows(settings_, unit_, i), unit_.length, settings_.query_sample);
+        results.queries.insert(results.queries.end(), all.begin() + unit_.first_row,
+                               all.begin() + unit_.first_row + rows);
+      }
+      op.run([=, host = results.queries.data()](sycl::queue& queue, const events& dependencies) {
+        return queue.copy(host, chosen.data, static_cast<std::size_t>(chosen.size()), dependencies);
+      });
+    }
+    attention_row_moments(op.ctx(), {operands.q, operands.k, u, operands.bias, chosen}, moments,
+                          {.causal = heads.causal, .first_query = is_sampled ? 0 : unit_.first_row});
+    to_host(op, contiguous(moments.data, moments.size()), results.moments);
   }
 
   /// Weights A, other weights with the same output, and the ranks of the logits of both.

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <nullscope/errors.hpp>
 #include <nullscope/svd.hpp>
 #include <nullscope/tensor.hpp>
@@ -13,9 +13,6 @@
 
 namespace nullscope::cli {
 namespace {
-
-/// Six decimals: the accuracy of a correlation in single precision, and enough for any chart.
-double rounded(double correlation) { return std::round(correlation * 1e6) / 1e6; }
 
 double in_mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
@@ -65,9 +62,10 @@ class computer : public sweep_computer {
     });
   }
 
-  /// As many heads at once as the budget allows, found by halving.
+  /// As many heads at once as the budget allows, found by halving; one if heads may be divided.
   std::int64_t chunk_size(const sweep_unit& unit) {
-    for (std::int64_t size = unit.count;; size = (size + 1) / 2) {
+    const bool one_by_one = settings_.is_divisible(unit.kind, unit.length);
+    for (std::int64_t size = one_by_one ? 1 : unit.count;; size = (size + 1) / 2) {
       const std::int64_t bytes = bytes_of(unit, size) + source_->bytes();
       if (bytes <= settings_.memory) return size;
       if (size > 1) continue;
@@ -77,9 +75,20 @@ class computer : public sweep_computer {
     }
   }
 
+  /// Of the blocks of the moments (rows, 3) of a head.
+  static std::vector<attention_sums> sums_of(std::span<const T> moments, std::int64_t rows) {
+    std::vector<attention_sums> sums;
+    for (std::int64_t first = 0; first < rows; first += attention_row_block) {
+      const std::int64_t count = std::min(attention_row_block, rows - first);
+      sums.push_back(
+          sum_rows(moments.subspan(static_cast<std::size_t>(3 * first), static_cast<std::size_t>(3 * count))));
+    }
+    return sums;
+  }
+
   void append_rows(const sweep_unit& unit, const head_range& range, const chunk_results<T>& results,
                    std::vector<sweep_row>& rows) const {
-    const auto& [status, rank, with_ones, summary, raw, alternative] = results;
+    const auto& [status, rank, with_ones, moments, queries, raw, alternative] = results;
     for (std::size_t i = 0; i < status.size(); ++i) {
       const std::int64_t number = range.first + static_cast<std::int64_t>(i);
       sweep_row row = row_of(settings_, unit, number);
@@ -98,7 +107,8 @@ class computer : public sweep_computer {
       row.rank = rank[i];
       row.null_dim = row.length - rank[i];
       row.null_dim_ones = row.length - with_ones[i];
-      if (!summary.empty()) row.pearson = rounded(static_cast<double>(summary[i].pearson));
+      if (!moments.empty())
+        row.sums = sums_of(std::span(moments).subspan(i * 3 * static_cast<std::size_t>(unit.rows)), unit.rows);
       if (!raw.empty()) row.raw_logit_rank = raw[i];
       if (!raw.empty()) row.alternative_logit_rank = alternative[i];
       rows.push_back(row);

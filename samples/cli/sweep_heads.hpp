@@ -29,6 +29,14 @@ void for_each_sample(std::int64_t heads_per_sample, const head_range& range, Use
   }
 }
 
+/// From which the rows of a head are drawn that its correlation is estimated from: of all streams of a sweep the only
+/// one with the number 8 in these bits, see sweep_random_heads.hpp. `i` as in the unit.
+inline random_stream stream_of_rows(const sweep_settings& settings, const sweep_unit& unit, std::int64_t i) {
+  return {settings.seed, static_cast<std::uint64_t>(unit.length) << 40 |
+                             static_cast<std::uint64_t>(i / settings.heads) << 20 | std::uint64_t{8} << 16 |
+                             static_cast<std::uint64_t>(i % settings.heads)};
+}
+
 template <class T>
 struct head_views {
   view<T, 3> q, k;             ///< (count, S, d_k); absent without scores

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -38,6 +39,16 @@ nlohmann::ordered_json identity_of(const sweep_settings& settings, const sycl::d
   return identity;
 }
 
+using sweep_computers = std::vector<std::unique_ptr<sweep_computer>>;
+
+/// The rows of a unit, and how long they took, as text.
+std::string compute(sweep_computer& computer, const sweep_unit& unit) {
+  const auto start = std::chrono::steady_clock::now();
+  nlohmann::json rows = encode(computer.compute(unit));
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  return nlohmann::json{{"rows", std::move(rows)}, {"seconds", taken.count()}}.dump();
+}
+
 /// What the first process does.
 class sweep_run {
  public:
@@ -45,9 +56,10 @@ class sweep_run {
       : command_(command),
         units_(units_of(command.settings)),
         identity_(identity_of(command.settings, device)),
-        results_(units_.size()) {}
+        results_(units_.size()),
+        seconds_(units_.size()) {}
 
-  void run(work_splitter& splitter, sweep_computer& computer) {
+  void run(work_splitter& splitter, const sweep_computers& computers) {
     const std::optional<nlohmann::ordered_json> finished = finished_settings();
     if (command_.resume && finished) {
       expect_same_settings(path("sweep.json"), *finished, identity_);
@@ -55,11 +67,11 @@ class sweep_run {
       return;
     }
     std::int64_t memory = 0;
-    for (const sweep_unit& unit : units_) memory = std::max(memory, computer.memory_of(unit));
+    for (const sweep_unit& unit : units_) memory = std::max(memory, computers[0]->memory_of(unit));
     make_folder();
     if (!command_.resume && !command_.overwrite && !(finished && can_be_made_again(*finished))) expect_nothing_there();
     open_journal();
-    introduce(memory);
+    introduce(memory, computers.size());
     divided_work work;
     work.identity = identity_.dump();
     double total = 0, kept = 0;
@@ -68,13 +80,14 @@ class sweep_run {
       if (journal_->kept()[i].is_null()) {
         work.units.push_back(i);
       } else {
-        results_[i] = decode(journal_->kept()[i], command_.settings, units_[i]);
+        take(i, journal_->kept()[i]);
         kept += cost_of(command_.settings, units_[i]);
       }
     }
     progress_.emplace(total, kept);
     print_complete_lines();
-    work.compute = [&](std::size_t i) { return encode(computer.compute(units_[i])).dump(); };
+    work.workers = computers.size();
+    work.compute = [&](std::size_t i, std::size_t worker) { return compute(*computers[worker], units_[i]); };
     work.keep = [&](std::size_t i, const std::string& text) { keep(i, nlohmann::json::parse(text)); };
     work.wait = [&] { wait(); };
     note_signals();
@@ -124,7 +137,8 @@ class sweep_run {
   }
 
   void expect_nothing_there() const {
-    for (const char* name : {"sweep.journal", "sweep.json", "sweep.csv", "sweep.svg", "sweep_logit_rank.csv"}) {
+    for (const char* name : {"sweep.journal", "sweep.json", "sweep.csv", "sweep.svg", "sweep_logit_rank.csv",
+                             "sweep_times.csv", "sweep_times.svg"}) {
       if (!fs::exists(path(name))) continue;
       throw file_error(
           fmt::format("{} already exists; --resume continues the sweep, --overwrite starts over", path(name).string()));
@@ -132,27 +146,49 @@ class sweep_run {
   }
 
   void open_journal() {
+    // It decides what the units are, and nothing else.
+    nlohmann::ordered_json settings = identity_;
+    settings["query_block"] = command_.settings.query_block;
     if (command_.resume && fs::exists(path("sweep.journal"))) {
-      journal_ = sweep_journal::resume(path("sweep.journal"), identity_, units_.size());
+      journal_ = sweep_journal::resume(path("sweep.journal"), settings, units_.size());
     }
-    if (!journal_) journal_ = sweep_journal::begin(path("sweep.journal"), identity_, units_.size());
+    if (!journal_) journal_ = sweep_journal::begin(path("sweep.journal"), settings, units_.size());
   }
 
-  void introduce(std::int64_t memory) {
+  void introduce(std::int64_t memory, std::size_t devices) {
     if (command_.quiet) return;
     const sweep_settings& s = command_.settings;
     fmt::print("Null-space sweep: {}, seed {}, {} on {}\n", describe(s), s.seed, s.is_double ? "f64" : "f32",
                identity_["device"].get<std::string>());
     const auto kept = std::ranges::count_if(journal_->kept(), [](const auto& rows) { return !rows.is_null(); });
-    fmt::print("{} units of work{}; at most {} MiB of device memory per process\n\n", units_.size(),
-               kept > 0 ? fmt::format(", {} of them finished", kept) : "", (memory >> 20) + 1);
+    fmt::print("{} units of work{}{}; at most {} MiB of device memory per {}\n", units_.size(),
+               kept > 0 ? fmt::format(", {} of them finished", kept) : "",
+               devices > 1 ? fmt::format(" on {} devices", devices) : "", (memory >> 20) + 1,
+               devices > 1 ? "device" : "process");
+    if (s.is_sampled()) {
+      fmt::print("Correlations of more than {} tokens are estimates from {} random queries of each head\n",
+                 s.query_sample, s.query_sample);
+    }
+    // A default that people know from elsewhere, max(S, d) eps, would be 0.125 at a million tokens in f32.
+    if (s.lengths.back() > 4096) {
+      fmt::print("Ranks count singular values above max(min(S, 4096), d) eps of the largest: {:.2g} at S = {}\n",
+                 static_cast<double>(std::max<std::int64_t>(4096, s.width)) * (s.is_double ? 0x1p-52 : 0x1p-23),
+                 s.lengths.back());
+    }
+    fmt::print("\n");
     std::fflush(stdout);
   }
 
-  void keep(std::size_t i, const nlohmann::json& rows) {
-    std::vector<sweep_row> decoded = decode(rows, command_.settings, units_[i]);
-    journal_->append(i, rows);
-    results_[i] = std::move(decoded);
+  /// What `compute` found, from this run or from the journal.
+  void take(std::size_t i, const nlohmann::json& found) {
+    results_[i] = decode(found.at("rows"), command_.settings, units_[i]);
+    seconds_[i] = found.at("seconds");
+  }
+
+  void keep(std::size_t i, const nlohmann::json& found) {
+    decode(found.at("rows"), command_.settings, units_[i]);  // throws before anything is kept
+    journal_->append(i, found);
+    take(i, found);
     progress_->advance(cost_of(command_.settings, units_[i]));
     print_complete_lines();
   }
@@ -169,11 +205,11 @@ class sweep_run {
       }
       if (!command_.quiet) {
         progress_->clear();
-        const bool is_logits = first.kind == sweep_kind::logits;
+        const bool is_logits = first.kind == sweep_kind::logits, is_sampled = command_.settings.is_sampled();
         if (printed_ == 0 || (is_logits && units_[printed_ - 1].kind != first.kind)) {
-          fmt::print("{}{}", printed_ > 0 ? "\n" : "", table_head(first.kind));
+          fmt::print("{}{}", printed_ > 0 ? "\n" : "", table_head(first.kind, is_sampled));
         }
-        fmt::print("{}", table_line(summarise(rows)));
+        fmt::print("{}", table_line(summarise(finished_rows(command_.settings, rows)), is_sampled));
         std::fflush(stdout);
       }
       printed_ = i;
@@ -192,27 +228,54 @@ class sweep_run {
   }
 
   void write_files() const {
-    std::vector<sweep_row> rows;
-    for (const auto& part : results_) rows.insert(rows.end(), part.begin(), part.end());
+    std::vector<sweep_row> parts;
+    for (const auto& part : results_) parts.insert(parts.end(), part.begin(), part.end());
+    const std::vector<sweep_row> rows = finished_rows(command_.settings, parts);
     const std::vector<sweep_summary> summaries = summaries_of(rows);
-    write_atomically(path("sweep.csv"), sweep_csv(rows));
+    write_atomically(path("sweep.csv"), sweep_csv(rows, command_.settings.is_sampled()));
     write_atomically(path("sweep.svg"), sweep_chart(command_.settings, summaries));
     if (command_.settings.logit_rank) {
       write_atomically(path("sweep_logit_rank.csv"), logit_csv(rows));
     } else {
       fs::remove(path("sweep_logit_rank.csv"));  // left by the sweep that is overwritten
     }
+    if (command_.times) {
+      const std::vector<sweep_time> times = find_times();
+      write_atomically(path("sweep_times.csv"), times_csv(times));
+      write_atomically(path("sweep_times.svg"),
+                       time_chart(command_.settings, identity_["device"].get<std::string>(), times));
+    } else {
+      fs::remove(path("sweep_times.csv"));
+      fs::remove(path("sweep_times.svg"));
+    }
     // Last, because it marks the sweep as finished.
-    write_atomically(path("sweep.json"), sweep_json({{"settings", identity_}}, summaries, rows));
+    write_atomically(path("sweep.json"),
+                     sweep_json({{"settings", identity_}}, summaries, rows, command_.settings.is_sampled()));
     if (command_.quiet) return;
-    fmt::print("\nWrote sweep.csv, sweep.json{} and sweep.svg into {}\n",
-               command_.settings.logit_rank ? ", sweep_logit_rank.csv" : "", command_.folder.string());
+    fmt::print("\nWrote sweep.csv, sweep.json{}{} and sweep.svg into {}\n",
+               command_.settings.logit_rank ? ", sweep_logit_rank.csv" : "",
+               command_.times ? ", sweep_times.csv, sweep_times.svg" : "", command_.folder.string());
+  }
+
+  /// Per length and kind, added up over the devices.
+  std::vector<sweep_time> find_times() const {
+    std::vector<sweep_time> times;
+    for (std::size_t i = 0; i < units_.size(); ++i) {
+      const auto& [kind, length, first, count, first_row, rows] = units_[i];
+      if (times.empty() || times.back().kind != kind || times.back().length != length) {
+        times.push_back({kind, length, 0, 0});
+      }
+      if (first_row == 0) times.back().heads += count;
+      times.back().seconds += seconds_[i];
+    }
+    return times;
   }
 
   const sweep_command& command_;
   std::vector<sweep_unit> units_;
   nlohmann::ordered_json identity_;
   std::vector<std::vector<sweep_row>> results_;  // of each unit; empty: not computed yet
+  std::vector<double> seconds_;                  // that each unit took
   std::size_t printed_ = 0;                      // units whose lines are printed
   std::optional<sweep_journal> journal_;
   std::optional<progress_bar> progress_;
@@ -223,23 +286,28 @@ class sweep_run {
 void run_sweep(const sweep_command& given) {
   const std::unique_ptr<work_splitter> splitter = make_work_splitter();
   sweep_command command = given;
-  std::unique_ptr<sweep_computer> computer;
+  sweep_computers computers;
   const auto prepare = [&] {
-    const sycl::device device = device_for(command.device, splitter->place_on_machine());
-    command.settings.is_double = command.type.empty() ? properties(device).fp64 : command.type == "f64";
-    computer = make_sweep_computer(command.settings, command.texts.get(), device);
-    return device;
+    const std::vector<sycl::device> devices =
+        devices_for(command.device, splitter->place_on_machine(), splitter->processes_on_machine());
+    command.settings.is_double = command.type.empty() ? properties(devices[0]).fp64 : command.type == "f64";
+    for (const sycl::device& device : devices) {
+      computers.push_back(make_sweep_computer(command.settings, command.texts.get(), device));
+    }
+    return devices[0];
   };
   if (splitter->is_first()) {
     const sycl::device device = prepare();
-    sweep_run(command, device).run(*splitter, *computer);
+    sweep_run(command, device).run(*splitter, computers);
     return;
   }
   splitter->serve([&]() -> shared_work {
     const sycl::device device = prepare();
-    return {identity_of(command.settings, device).dump(), [&, units = units_of(command.settings)](std::size_t i) {
-              return encode(computer->compute(units[i])).dump();
-            }};
+    return {identity_of(command.settings, device).dump(),
+            [&, units = units_of(command.settings)](std::size_t i, std::size_t worker) {
+              return compute(*computers[worker], units[i]);
+            },
+            computers.size()};
   });
 }
 

@@ -17,6 +17,7 @@ struct sweep_command {
   std::string type;  ///< f32 or f64; empty: f64 if the device supports it
   std::filesystem::path folder = ".";
   bool resume = false, overwrite = false, quiet = false;
+  bool times = false;  ///< also write how long each length took
 };
 
 /// Computes the units that are not in the journal, prints the table and writes the files. Exits if a signal arrives.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <nullscope/attention_sample.hpp>
 
 #include "commands.hpp"
 
@@ -45,11 +46,29 @@ std::int64_t heads_per_unit(const sweep_settings& settings, sweep_kind kind, std
   return per_sample <= apart ? settings.heads : std::max<std::int64_t>(1, apart / per_head);
 }
 
+/// Queries per unit of a head that may be divided: a whole number of the blocks in which sums are taken.
+std::int64_t queries_per_unit(const sweep_settings& settings, std::int64_t length) {
+  constexpr std::int64_t pairs = std::int64_t{1} << 34;  // of queries and keys: a minute on a few cores
+  const std::int64_t wanted = settings.query_block > 0 ? settings.query_block : pairs / length;
+  const std::int64_t blocks = wanted / attention_row_block + (wanted % attention_row_block > 0 ? 1 : 0);
+  return blocks * attention_row_block;
+}
+
 void add_units(std::vector<sweep_unit>& units, const sweep_settings& settings, sweep_kind kind, std::int64_t length) {
   const std::int64_t heads = settings.samples_of(kind, length) * settings.heads;
+  const std::int64_t rows = settings.rows_of(kind, length);
+  const std::int64_t block = queries_per_unit(settings, length);
+  if (settings.is_divisible(kind, length) && rows > block) {
+    for (std::int64_t head = 0; head < heads; ++head) {
+      for (std::int64_t first = 0; first < rows; first += block) {
+        units.push_back({kind, length, head, 1, first, std::min(block, rows - first)});
+      }
+    }
+    return;
+  }
   const std::int64_t step = heads_per_unit(settings, kind, length);
   for (std::int64_t first = 0; first < heads; first += step) {
-    units.push_back({kind, length, first, std::min(step, heads - first)});
+    units.push_back({kind, length, first, std::min(step, heads - first), 0, rows});
   }
 }
 
@@ -77,7 +96,16 @@ bool sweep_settings::has_pearson(sweep_kind kind, std::int64_t length) const {
   if (kind == sweep_kind::logits) return false;
   if (std::max(key_size, std::min(length, value_size(kind))) > attention_columns) return false;
   if (pearson_up_to >= 0) return length <= pearson_up_to;
-  return kind == sweep_kind::concatenated || length <= 4096;
+  return kind == sweep_kind::concatenated || length <= 4096 || query_sample > 0;
+}
+
+std::int64_t sweep_settings::rows_of(sweep_kind kind, std::int64_t length) const {
+  if (!has_pearson(kind, length)) return 0;
+  return query_sample > 0 ? std::min(query_sample, length) : length;
+}
+
+bool sweep_settings::is_divisible(sweep_kind kind, std::int64_t length) const {
+  return rows_of(kind, length) > attention_row_block;
 }
 
 std::vector<sweep_kind> sweep_settings::kinds() const {
@@ -135,6 +163,8 @@ nlohmann::ordered_json to_json(const sweep_settings& settings) {
                               {"seed", settings.seed},
                               {"type", settings.is_double ? "f64" : "f32"},
                               {"pearson_up_to", number_or_default(settings.pearson_up_to, settings.pearson_up_to < 0)},
+                              {"query_sample", settings.is_sampled() ? nlohmann::ordered_json(settings.query_sample)
+                                                                     : nlohmann::ordered_json("all")},
                               {"logit_rank", settings.logit_rank},
                               {"memory", settings.memory}};
   if (!settings.model) return json;
@@ -169,10 +199,11 @@ double cost_of(const sweep_settings& settings, const sweep_unit& unit) {
   const auto s = static_cast<double>(unit.length), d = static_cast<double>(settings.width);
   const auto dk = static_cast<double>(settings.key_size), dv = static_cast<double>(settings.value_size(unit.kind));
   const double rank = std::min(s, dv);
-  const bool has_scores = unit.kind == sweep_kind::logits || settings.has_pearson(unit.kind, unit.length);
+  const bool is_logits = unit.kind == sweep_kind::logits, has_scores = is_logits || unit.rows > 0;
+  const double queries = is_logits ? s : static_cast<double>(unit.rows);
   double per_head = 2 * s * d * dv + 8 * s * dv * rank + 6 * d * rank * rank + 60 * rank * rank * rank;
-  if (has_scores) per_head += 4 * s * d * dk + 2 * s * s * (dk + rank);
-  if (unit.kind == sweep_kind::logits) per_head += 60 * s * s * s;
+  if (has_scores) per_head += 4 * s * d * dk + 2 * queries * s * (dk + rank);
+  if (is_logits) per_head += 60 * s * s * s;
   constexpr double launches_per_head = 2e7, launches_per_unit = 2e9;  // the time they take, in flops
   return launches_per_unit + (launches_per_head + per_head) * static_cast<double>(unit.count);
 }

@@ -35,6 +35,8 @@ struct sweep_settings {
   std::uint64_t seed = 1;
   bool is_double = false;
   std::int64_t pearson_up_to = -1;  ///< the largest length with a correlation; -1: all, for added heads 4096
+  std::int64_t query_sample = 0;    ///< queries of a head that its correlation is estimated from; 0: all
+  std::int64_t query_block = 0;     ///< queries of a long head in one unit; 0: depends on the length, see `units_of`
   bool logit_rank = false;
   std::int64_t memory = std::int64_t{3} << 30;  ///< bytes of device memory that each process may use
   std::optional<sweep_model> model = std::nullopt;
@@ -45,6 +47,16 @@ struct sweep_settings {
   }
   std::int64_t samples_of(sweep_kind kind, std::int64_t length) const;
   bool has_pearson(sweep_kind kind, std::int64_t length) const;
+
+  /// Queries from which the correlation of a head is computed; 0 without one.
+  std::int64_t rows_of(sweep_kind kind, std::int64_t length) const;
+
+  /// Whether a head may be divided among units. Such heads are computed one by one, divided or not: the bits of a head
+  /// depend on how many are computed at once.
+  bool is_divisible(sweep_kind kind, std::int64_t length) const;
+
+  /// Whether the correlation of a length is an estimate.
+  bool is_sampled() const { return query_sample > 0 && lengths.back() > query_sample; }
   std::vector<sweep_kind> kinds() const;
 };
 
@@ -58,13 +70,16 @@ std::string describe(const sweep_settings& settings);
 nlohmann::ordered_json to_json(const sweep_settings& settings);
 
 /// A piece of work that is computed, and journaled, as a whole: heads [first, first + count) of a length, counted over
-/// all samples. Number i is head i % h of sample i / h.
+/// all samples. Number i is head i % h of sample i / h. If one head is divided, of it rows [first_row, first_row +
+/// rows) of those from which its correlation is computed.
 struct sweep_unit {
   sweep_kind kind;
   std::int64_t length, first, count;
+  std::int64_t first_row = 0, rows = 0;
 };
 
-/// The units, in the order of the results. They depend on the settings alone, not on who computes them.
+/// The units, in the order of the results. They depend on the settings alone, not on who computes them. A long head is
+/// divided into blocks of queries, each about a minute of work on a few cores, or as long as the settings say.
 std::vector<sweep_unit> units_of(const sweep_settings& settings);
 
 /// About how many flops a unit takes, to estimate the remaining time.

@@ -1,5 +1,5 @@
-/// Divides units of work among the processes of a run: one process, or the ranks of an MPI job. Everything about MPI is
-/// in work_splitter_mpi.cpp; a build without it uses work_splitter_plain.cpp instead.
+/// Divides units of work among the devices of a run, and among its processes: one, or the ranks of an MPI job.
+/// Everything about MPI is in work_splitter_mpi.cpp; a build without it uses work_splitter_plain.cpp instead.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,12 @@ namespace nullscope::cli {
 
 /// What every process needs.
 struct shared_work {
-  std::string identity;                             ///< settings and device: the same text in all processes
-  std::function<std::string(std::size_t)> compute;  ///< the result of a unit, as text; runs in another thread
+  std::string identity;  ///< settings and device: the same text in all processes
+
+  /// The result of a unit, as text, by one of the workers 0, 1, ...: the devices of this process. Runs in another
+  /// thread, for different workers at the same time.
+  std::function<std::string(std::size_t unit, std::size_t worker)> compute;
+  std::size_t workers = 1;
 };
 
 /// The work, as the first process sees it.
@@ -32,6 +36,7 @@ class work_splitter {
 
   /// The place of this process among those on the same machine: they take different devices.
   virtual std::size_t place_on_machine() const = 0;
+  virtual std::size_t processes_on_machine() const = 0;
 
   /// Returns when all units are kept. Throws what compute and keep throw, and an error if another process failed.
   virtual void divide(const divided_work& work) = 0;

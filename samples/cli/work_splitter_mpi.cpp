@@ -1,18 +1,17 @@
 /// The ranks of an MPI job. Rank 0 hands out units as ranks become free, and computes too: its main thread talks to the
 /// others (MPI_THREAD_FUNNELED) while another one works.
 ///
-/// Each other rank sends one message at a time (ready, the result of a unit, or a failure) and gets one answer, the
-/// number of a unit or `no_more`.
+/// Each other rank says how many workers it has (ready), and gets an answer for each: the number of a unit, or
+/// `no_more`, which dismisses a worker. For each result it gets another answer. A rank leaves when all its workers are
+/// dismissed; if it fails, it says so, and all are.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdlib>
-#include <future>
 #include <nullscope/errors.hpp>
 #include <optional>
 #include <string_view>
-#include <utility>
 
+#include "local_workers.hpp"
 #include "mpi_job.hpp"
 #include "work_splitter.hpp"
 
@@ -54,29 +53,30 @@ void send(int to, message_tag tag, const std::string& text) {
 
 class mpi_ranks : public work_splitter {
  public:
-  mpi_ranks() : job_("sweep"), serving_(job_.rank() == 0 ? job_.ranks() - 1 : 0) {
-    unit_of_.resize(static_cast<std::size_t>(job_.ranks()), no_more);
+  mpi_ranks() : job_("sweep"), ranks_(static_cast<std::size_t>(job_.ranks())) {
+    serving_ = job_.rank() == 0 ? job_.ranks() - 1 : 0;
   }
 
   ~mpi_ranks() override {
-    while (serving_ > 0)
-      dismiss(wait_for_message(MPI_ANY_SOURCE).rank);  // after an error; the last results of the ranks are lost
+    // After an error: the last results of the ranks are lost.
+    while (serving_ > 0) {
+      const message taken = wait_for_message(MPI_ANY_SOURCE);
+      if (taken.tag == tag_ready) begin(taken);
+      dismiss(taken.rank, taken.tag == tag_result ? 1 : of(taken.rank).workers);
+    }
   }
 
   bool is_first() const override { return job_.rank() == 0; }
   std::size_t place_on_machine() const override { return static_cast<std::size_t>(job_.place_on_machine()); }
+  std::size_t processes_on_machine() const override { return static_cast<std::size_t>(job_.ranks_on_machine()); }
 
   void divide(const divided_work& work) override {
-    std::future<std::string> own;
-    std::size_t own_unit = 0;
+    local_workers own(work);
     next_ = 0;
-    while (next_ < work.units.size() || own.valid() || serving_ > 0) {
-      if (!own.valid() && next_ < work.units.size()) {
-        own_unit = work.units[next_++];
-        own = std::async(std::launch::async, work.compute, own_unit);
-      }
-      if (own.valid() && own.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
-        work.keep(own_unit, own.get());
+    while (next_ < work.units.size() || own.is_busy() || serving_ > 0) {
+      while (next_ < work.units.size() && own.start(work.units[next_])) ++next_;
+      if (const auto done = own.take()) {
+        work.keep(done->unit, done->result);
       } else if (const auto taken = take_message(MPI_ANY_SOURCE)) {
         answer(*taken, work);
       } else {
@@ -87,53 +87,91 @@ class mpi_ranks : public work_splitter {
   }
 
   void serve(const std::function<shared_work()>& prepare) override {
+    std::size_t left = 1;  // workers that have not been dismissed
     try {
       const shared_work work = prepare();
-      send(0, tag_ready, work.identity);
-      for (;;) {
-        const long unit = std::stol(wait_for_message(0).text);
-        if (unit == no_more) return;
-        send(0, tag_result, work.compute(static_cast<std::size_t>(unit)));
+      left = work.workers;
+      send(0, tag_ready, fmt::format("{} {}", work.workers, work.identity));
+      local_workers own(work);
+      while (left > 0 || own.is_busy()) {
+        if (const auto done = own.take()) {
+          send(0, tag_result, fmt::format("{} {}", done->unit, done->result));
+        } else if (const auto taken = take_message(0)) {
+          const long unit = std::stol(taken->text);
+          if (unit == no_more) {
+            --left;
+          } else {
+            own.start(static_cast<std::size_t>(unit));
+          }
+        } else {
+          mpi_job::rest();
+        }
       }
     } catch (const std::exception& failure) {
       send(0, tag_failure, failure.what());
-      wait_for_message(0);  // no_more
+      while (left > 0) {  // units that are on their way are dropped
+        if (std::stol(wait_for_message(0).text) == no_more) --left;
+      }
     }
   }
 
  private:
-  /// Handles a message of a rank and sends it the next unit.
-  void answer(const message& taken, const divided_work& work) {
-    long& unit = unit_of_[static_cast<std::size_t>(taken.rank)];
-    if (taken.tag == tag_failure) {
-      dismiss(taken.rank);
-      throw error(fmt::format("rank {} failed: {}", taken.rank, taken.text));
-    }
-    if (taken.tag == tag_ready && taken.text != work.identity) {
-      dismiss(taken.rank);
-      throw invalid_argument(
-          fmt::format("rank {} has different settings, a different device or a different program than rank 0:\n{}\n{}",
-                      taken.rank, taken.text, work.identity));
-    }
-    const long done = std::exchange(unit, no_more);
-    if (next_ < work.units.size()) {
-      unit = static_cast<long>(work.units[next_++]);
-      send(taken.rank, tag_unit, std::to_string(unit));
-    } else {
-      dismiss(taken.rank);
-    }
-    if (taken.tag == tag_result) work.keep(static_cast<std::size_t>(done), taken.text);
+  /// What rank 0 knows about another one.
+  struct other_rank {
+    int workers = 1;  // that have not been dismissed
+  };
+
+  other_rank& of(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+
+  /// Takes note of the workers of a rank. Returns its identity.
+  std::string begin(const message& ready) {
+    const std::size_t blank = ready.text.find(' ');
+    of(ready.rank).workers = std::stoi(ready.text.substr(0, blank));
+    return ready.text.substr(blank + 1);
   }
 
-  void dismiss(int rank) {
-    send(rank, tag_unit, std::to_string(no_more));
-    --serving_;
+  /// Handles a message of a rank and sends it the next units.
+  void answer(const message& taken, const divided_work& work) {
+    if (taken.tag == tag_failure) {
+      dismiss(taken.rank, of(taken.rank).workers);
+      throw error(fmt::format("rank {} failed: {}", taken.rank, taken.text));
+    }
+    if (taken.tag == tag_ready) {
+      const std::string identity = begin(taken);
+      const int workers = of(taken.rank).workers;
+      if (identity != work.identity) {
+        dismiss(taken.rank, workers);
+        throw invalid_argument(fmt::format(
+            "rank {} has different settings, a different device or a different program than rank 0:\n{}\n{}",
+            taken.rank, identity, work.identity));
+      }
+      for (int i = 0; i < workers; ++i) send_unit(taken.rank, work);
+      return;
+    }
+    send_unit(taken.rank, work);
+    const std::size_t blank = taken.text.find(' ');
+    work.keep(std::stoul(taken.text.substr(0, blank)), taken.text.substr(blank + 1));
+  }
+
+  void send_unit(int rank, const divided_work& work) {
+    if (next_ < work.units.size()) {
+      send(rank, tag_unit, std::to_string(work.units[next_++]));
+    } else {
+      dismiss(rank, 1);
+    }
+  }
+
+  /// The rank has this many workers less; without any it leaves.
+  void dismiss(int rank, int workers) {
+    for (int i = 0; i < workers; ++i) send(rank, tag_unit, std::to_string(no_more));
+    of(rank).workers -= workers;
+    if (of(rank).workers == 0) --serving_;
   }
 
   mpi_job job_;
-  int serving_;                // ranks that have not been dismissed; only on rank 0
-  std::vector<long> unit_of_;  // the unit that each rank computes
-  std::size_t next_ = 0;       // of the units
+  std::vector<other_rank> ranks_;
+  int serving_ = 0;       // ranks that have not been dismissed; only on rank 0
+  std::size_t next_ = 0;  // of the units
 };
 
 }  // namespace

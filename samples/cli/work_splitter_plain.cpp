@@ -1,9 +1,8 @@
 /// One process.
-#include <chrono>
 #include <cstdlib>
-#include <future>
 #include <nullscope/errors.hpp>
 
+#include "local_workers.hpp"
 #include "work_splitter.hpp"
 
 namespace nullscope::cli {
@@ -13,14 +12,16 @@ class single_process : public work_splitter {
  public:
   bool is_first() const override { return true; }
   std::size_t place_on_machine() const override { return 0; }
+  std::size_t processes_on_machine() const override { return 1; }
   void serve(const std::function<shared_work()>&) override {}
 
   void divide(const divided_work& work) override {
-    for (const std::size_t unit : work.units) {
-      // In another thread, so that this one can handle signals and draw the bar during a long unit.
-      std::future<std::string> result = std::async(std::launch::async, work.compute, unit);
-      while (result.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) work.wait();
-      work.keep(unit, result.get());
+    local_workers workers(work);
+    std::size_t next = 0;  // of the units
+    while (next < work.units.size() || workers.is_busy()) {
+      while (next < work.units.size() && workers.start(work.units[next])) ++next;
+      workers.wait();
+      while (const auto done = workers.take()) work.keep(done->unit, done->result);
       work.wait();
     }
   }

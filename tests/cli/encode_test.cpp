@@ -220,8 +220,9 @@ TEST_F(sweep_of_a_model, has_the_heads_of_the_texts_at_every_length_they_reach) 
   const auto pearson = safetensors_file(path("parts")).read<double>("pearson");
 
   csv_reader table(path("sweep/sweep.csv"));
-  EXPECT_EQ(table.columns(), (std::vector<std::string>{"length", "heads_are", "sample", "layer", "head", "rank",
-                                                       "null_dim", "null_dim_ones", "pearson"}));
+  EXPECT_EQ(table.columns(),
+            (std::vector<std::string>{"length", "heads_are", "sample", "layer", "head", "rank", "null_dim",
+                                      "null_dim_ones", "pearson", "raw_norm", "effective_norm", "null_norm"}));
   std::vector<std::string> row;
   int rows = 0;
   for (; table.next(row); ++rows) {

@@ -153,6 +153,16 @@ TEST_F(hta_command, an_interrupted_run_continues_to_the_same_bits) {
   EXPECT_FALSE(fs::exists(path("blocked.safetensors.journal")));
 }
 
+TEST_F(hta_command, several_devices_write_the_same_bytes) {
+  const std::string arguments = "--file " + path("texts.txt") + " --samples 4";
+  ASSERT_EQ(hta(arguments, "one").exit_code, 0);
+  for (const std::string devices : {"cpu:0,cpu:0", "all"}) {
+    const command_result result = hta(arguments + " --device " + devices, devices);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(content_of(path("one")) == content_of(path(devices))) << devices;
+  }
+}
+
 TEST_F(hta_command, words_gather_their_tokens) {
   ASSERT_EQ(hta("--text 'The attention of one head.' --words").exit_code, 0);
   ASSERT_EQ(hta("--text 'The attention of one head.'", "tokens.safetensors").exit_code, 0);

@@ -36,6 +36,16 @@ TEST_F(sweep_mpi, any_number_of_ranks_writes_the_same_bytes) {
   }
 }
 
+TEST_F(sweep_mpi, ranks_with_several_devices_share_one_long_head) {
+  const std::string head =
+      "sweep --quiet --width 4 --heads 1 --samples 1 --lengths 28000 --heads-are concatenated --type f32";
+  run_to_end(head, path("alone"));
+  started_command command(mpirun(2) + head + " --query-block 1 --device cpu:0,cpu:0,cpu:0 --output " + path("ranks"),
+                          path("stderr"));
+  EXPECT_EQ(command.wait(), 0) << content_of(path("stderr"));
+  expect_same_files(path("alone"), path("ranks"));
+}
+
 TEST_F(sweep_mpi, a_rank_that_dies_ends_the_run_and_resume_finishes_it) {
   run_to_end(long_sweep, path("whole"));
   started_command command(mpirun(3) + long_sweep + " --output " + path("a"), path("stderr"));

@@ -71,12 +71,13 @@ std::string sweep::printed_;
 TEST_F(sweep, every_head_has_the_rank_that_theory_gives_it) {
   const auto table = table_of(content_of(path("small/sweep.csv")));
   ASSERT_EQ(table.size(), 1u + 4 * 2 * 3 * 4);
-  EXPECT_EQ(table[0], (std::vector<std::string>{"length", "heads_are", "sample", "head", "rank", "null_dim",
-                                                "null_dim_ones", "pearson"}));
+  EXPECT_EQ(table[0],
+            (std::vector<std::string>{"length", "heads_are", "sample", "head", "rank", "null_dim", "null_dim_ones",
+                                      "pearson", "raw_norm", "effective_norm", "null_norm"}));
   std::int64_t longest = 0;
   for (std::size_t i = 1; i < table.size(); ++i) {
     const auto& row = table[i];
-    ASSERT_EQ(row.size(), 8u);
+    ASSERT_EQ(row.size(), 11u);
     const std::int64_t length = std::stol(row[0]), values = row[1] == "added" ? 32 : 8;
     EXPECT_GE(length, longest);
     longest = length;
@@ -85,8 +86,14 @@ TEST_F(sweep, every_head_has_the_rank_that_theory_gives_it) {
     EXPECT_EQ(std::stol(row[4]), std::min(length, values));
     EXPECT_EQ(std::stol(row[5]), std::max<std::int64_t>(0, length - values));
     EXPECT_EQ(std::stol(row[6]), std::max<std::int64_t>(0, length - values - 1));
+    // |A|^2 = |A_perp|^2 + |A_par|^2, and rows of A that sum to 1 have a norm between 1 / sqrt(S) and 1.
+    const double raw = std::stod(row[8]), effective = std::stod(row[9]), null = std::stod(row[10]);
+    EXPECT_NEAR(raw * raw, effective * effective + null * null, 5e-5 * raw * raw);  // six digits
+    EXPECT_GE(raw, 1 - 1e-5);
+    EXPECT_LE(raw, std::sqrt(static_cast<double>(length)));
     if (length <= values) {  // there is no null space, so nothing of A is lost
       EXPECT_EQ(std::stod(row[7]), 1);
+      EXPECT_EQ(null, 0);
     } else {
       EXPECT_LT(std::stod(row[7]), 1);
       EXPECT_GT(std::stod(row[7]), 0);
@@ -191,10 +198,10 @@ TEST_F(sweep, correlations_can_be_left_out_and_types_agree) {
   ASSERT_EQ(a.size(), 1u + 3 * 2 * 4);
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 1; i < a.size(); ++i) {
-    EXPECT_EQ(a[i].back().empty(), a[i][0] == "30");
-    EXPECT_FALSE(b[i].back().empty());
-    EXPECT_EQ((std::vector<std::string>(a[i].begin(), a[i].end() - 1)),
-              (std::vector<std::string>(b[i].begin(), b[i].end() - 1)));
+    EXPECT_EQ(a[i].at(7).empty(), a[i][0] == "30");
+    EXPECT_FALSE(b[i].at(7).empty());
+    EXPECT_EQ((std::vector<std::string>(a[i].begin(), a[i].begin() + 7)),
+              (std::vector<std::string>(b[i].begin(), b[i].begin() + 7)));
   }
   run_to_end(arguments + "added --pearson-up-to 0", path("none"));
   EXPECT_EQ(content_of(path("none/sweep.svg")).find("Pearson"), std::string::npos);
@@ -208,9 +215,9 @@ TEST_F(sweep, a_small_budget_gives_the_same_heads) {
   ASSERT_EQ(a.size(), 1u + 2 * 2 * 20 * 4);
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 1; i < a.size(); ++i) {
-    EXPECT_EQ((std::vector<std::string>(a[i].begin(), a[i].end() - 1)),
-              (std::vector<std::string>(b[i].begin(), b[i].end() - 1)));
-    EXPECT_NEAR(std::stod(a[i].back()), std::stod(b[i].back()), 2e-6);
+    EXPECT_EQ((std::vector<std::string>(a[i].begin(), a[i].begin() + 7)),
+              (std::vector<std::string>(b[i].begin(), b[i].begin() + 7)));
+    EXPECT_NEAR(std::stod(a[i].at(7)), std::stod(b[i].at(7)), 2e-6);
   }
   // How much more than 0.0 depends on the device.
   expect_complaint(arguments + "50KiB --output " + path("never"), 1, "one head at length 50 (added) takes 0.");

@@ -89,6 +89,22 @@ TEST_P(null_space_test, counts_singular_values_by_the_tolerance) {
   EXPECT_EQ(range_basis(ctx_, x, {.tolerance = {.absolute = 2}}).rank[0], 0);
 }
 
+/// In float max(S, d) eps would be 0.016 here: above a singular value that is no rounding error.
+TEST_P(null_space_test, the_default_tolerance_does_not_grow_with_long_sequences) {
+  constexpr std::int64_t tokens = std::int64_t{1} << 17, width = 4;
+  std::vector<float> v = random_numbers<float>(tokens * width, 3);
+  for (std::int64_t i = 0; i < tokens; ++i) {
+    float* const row = v.data() + i * width;
+    row[2] *= 0.002f;              // a small singular value, but no rounding error
+    row[3] = row[0] + row[1] / 3;  // nothing new but its rounding
+  }
+  const auto result = range_basis(ctx_, tensor<float>(ctx_, {tokens, width}, v));
+  EXPECT_EQ(result.rank[0], 3);
+  const std::vector<float> values = result.s.to_host();
+  EXPECT_LT(values[3], 10 * eps<float> * values[0]);
+  EXPECT_GT(values[2], 4096 * eps<float> * values[0]);
+}
+
 TEST_P(null_space_test, survives_extreme_scales) {
   for (const float scale : {1e-15f, 1e15f}) {
     factored<float> f = make_heads<float>({1, 60, 8, 20}, {5}, 21);

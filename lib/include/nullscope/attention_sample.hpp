@@ -8,7 +8,8 @@
 /// For a random sample of m of N rows, without replacement, N / m times the sums of the sample are unbiased. The
 /// standard error of a function f of them is that of its linear part (the delta method), with the factor of a finite
 /// population: se(f)^2 = N^2 (1 - m / N) / m g^T C g, where g is the gradient of f and C the covariance of the three
-/// numbers over the sampled rows. Beside it, f has a bias of order 1 / m. With all rows f is exact, and se(f) = 0.
+/// numbers over the sampled rows. Beside it, f has a bias of order 1 / m; and where few rows hold most of a sum, a small
+/// sample may miss them and its standard error is too small. With all rows f is exact, and se(f) = 0.
 ///
 /// First `attention_row_moments` on the device, then `sum_rows` and `estimate_attention` on the host.
 #pragma once
