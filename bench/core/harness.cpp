@@ -127,7 +127,7 @@ class running_comparison {
     if (work.bytes > 0) state.counters["GB/s"] = work.bytes / seconds * 1e-9;
     if (work.flops > 0 && work.bytes > 0) state.counters["intensity"] = work.flops / work.bytes;
     const bool is_on_device = of_.paths()[path] != "loop" || ctx_.device().kind == device_kind::cpu;
-    if (limits_ != nullptr && is_on_device) {
+    if (limits_ != nullptr && is_on_device && (work.flops > 0 || work.bytes > 0)) {
       // The ceilings are medians too, so that one disturbed call does not count.
       state.counters["roofline"] = reach.least_seconds(work) / median(calls);
       if (work.flops > 0) state.counters["ceiling GFLOP/s"] = reach.flops * 1e-9;
@@ -181,8 +181,8 @@ std::vector<std::vector<selected_path>> select(suite& described, const options& 
   return groups;
 }
 
-/// Reports the device, and the ceilings at the start of the run unless they are switched off.
-void add_context(const context& ctx, const std::set<std::string>& types, roofline* limits) {
+/// Reports the device, and the ceilings that matter at the start of the run unless they are switched off.
+void add_context(const context& ctx, const std::set<std::string>& types, bool moves_data, roofline* limits) {
   const device_properties& device = ctx.device();
   const auto add = [](const std::string& key, const std::string& value) { benchmark::AddCustomContext(key, value); };
   add("nullscope", fmt::format("{} ({})", version(), git_commit()));
@@ -196,6 +196,7 @@ void add_context(const context& ctx, const std::set<std::string>& types, rooflin
   for (const std::string& type : types) {
     add("peak " + type, fmt::format("{:.1f} GFLOP/s", limits->peak_flops(type) * 1e-9));
   }
+  if (!moves_data) return;
   for (const std::int64_t mebibytes : {4, 64, 512}) {  // the last one exceeds the caches
     const std::int64_t bytes = mebibytes << 20;
     if (bytes > device.global_memory_bytes / 4) continue;
@@ -208,9 +209,12 @@ void add_context(const context& ctx, const std::set<std::string>& types, rooflin
 int run_all(const options& chosen, suite& described) {
   const auto groups = select(described, chosen);
   std::size_t longest = 10;
-  std::set<std::string> types;
+  std::set<std::string> types;  // whose peaks matter
+  bool moves_data = false;
   for (const auto& group : groups) {
-    types.insert(group.front().of->work().type);
+    const workload& work = group.front().of->work();
+    if (work.flops > 0) types.insert(work.type);
+    moves_data |= work.bytes > 0;
     for (const auto& [of, path, name] : group) {
       longest = std::max(longest, name.size());
       if (chosen.list) std::cout << name << '\n';
@@ -220,7 +224,7 @@ int run_all(const options& chosen, suite& described) {
   if (groups.empty()) throw usage_error("--benchmark_filter: no benchmark has such a name; see --benchmark_list_tests");
   reporter results(chosen, longest);
   const auto limits = chosen.ceilings ? std::make_unique<roofline>(described.ctx()) : nullptr;
-  add_context(described.ctx(), types, limits.get());
+  add_context(described.ctx(), types, moves_data, limits.get());
   for (const auto& group : groups) {
     running_comparison running(*group.front().of, described.ctx(), limits.get());
     benchmark::ClearRegisteredBenchmarks();

@@ -127,7 +127,7 @@ struct attention_forward {
       memory.sum[memory.place(0, r, lane)] = memory.squares[memory.place(0, r, lane)] = T(0);
       if (lane == 0) memory.offset[r] = lowest;
       T* out_row = memory.out_panel(panel) + i * memory.out_stride;
-      for (std::int64_t c = lane; c < memory.out_stride; c += Shape::lanes) out_row[c] = T(0);
+      for (std::int64_t c = lane; c < memory.out_columns; c += Shape::lanes) out_row[c] = T(0);
     }
   }
 
@@ -186,7 +186,7 @@ struct attention_forward {
       memory.sum[memory.place(turn, r, lane)] *= correction;
       memory.squares[memory.place(turn, r, lane)] *= correction * correction;
       T* out_row = memory.out_panel(0) + r * memory.out_stride;
-      for (std::int64_t c = lane; c < memory.out_stride; c += Shape::lanes) out_row[c] *= correction;
+      for (std::int64_t c = lane; c < memory.out_columns; c += Shape::lanes) out_row[c] *= correction;
     }
     barrier<false>(item);  // all lanes have read the old offsets
     if (lane == 0) {
@@ -224,14 +224,14 @@ struct attention_forward {
   /// out (rows, dv) += weights (rows, count) values (count, dv)
   void multiply_values(const attention_local<T, Shape>& memory, std::int64_t panel, const key_range& block, int count,
                        const T* weights, int lane) const {
-    const std::int64_t stride = memory.out_stride;
-    for (std::int64_t column = 0; column < stride; column += Shape::columns) {
-      const T* value_panel = value_panels + (block.matrix * stride + column) * keys + block.key0 * Shape::columns;
+    const std::int64_t columns = memory.out_columns;
+    for (std::int64_t column = 0; column < columns; column += Shape::columns) {
+      const T* value_panel = value_panels + (block.matrix * columns + column) * keys + block.key0 * Shape::columns;
       tile sum;
       clear_tile(sum);
       multiply_tile<Shape::score_stride, 1, Shape::columns, Shape::pack_distance>(weights, value_panel + lane, count,
                                                                                   sum);
-      add_tile<Shape::pack_distance>(memory.out_panel(panel) + column + lane, stride, sum);
+      add_tile<Shape::pack_distance>(memory.out_panel(panel) + column + lane, memory.out_stride, sum);
     }
   }
 

@@ -13,11 +13,13 @@ namespace nullscope::kernels {
 /// Of a work-group that takes `panels` panels of queries.
 template <class T, class Shape>
 struct attention_local {
-  std::int64_t dk, out_stride;
+  static constexpr int gap = 16 / Shape::rows;  // after a row: workers side by side use different banks
+
+  std::int64_t dk, out_columns, out_stride;
   T* scores;          // (workers, rows, score_stride)
   T* outs;            // (panels * rows, out_stride)
   T *sum, *squares;   // (2, panels * rows, lanes): before and after a block, in turn
-  T* queries;         // (panels, dk, rows)
+  T* queries;         // (panels, dk + 1, rows)
   T* partial;         // (panels * rows, lanes)
   T* offset;          // (panels * rows)
   int* objection;     // set by any work-item, see all_agree
@@ -28,20 +30,20 @@ struct attention_local {
   }
 
   attention_local(std::byte* local, std::int64_t panels, std::int64_t key_width, std::int64_t dv)
-      : dk(key_width), out_stride(padded_columns(dv)) {
+      : dk(key_width), out_columns(padded_columns(dv)), out_stride(out_columns + gap) {
     rows = panels * Shape::rows;
     scores = reinterpret_cast<T*>(local);
     outs = scores + Shape::workers * Shape::rows * Shape::score_stride;
     sum = outs + rows * out_stride;
     squares = sum + 2 * rows * Shape::lanes;
     queries = squares + 2 * rows * Shape::lanes;
-    partial = queries + rows * dk;
+    partial = queries + rows * (dk + 1);
     offset = partial + rows * Shape::lanes;
     objection = reinterpret_cast<int*>(offset + rows);
   }
 
   static std::int64_t bytes(std::int64_t panels, std::int64_t dk, std::int64_t dv) {
-    const std::int64_t of_row = padded_columns(dv) + dk + 4 * Shape::lanes + Shape::lanes + 1;
+    const std::int64_t of_row = padded_columns(dv) + gap + (dk + 1) + 4 * Shape::lanes + Shape::lanes + 1;
     return static_cast<std::int64_t>(sizeof(T)) * Shape::rows *
                (Shape::workers * Shape::score_stride + panels * of_row) +
            static_cast<std::int64_t>(sizeof(int));
@@ -63,7 +65,7 @@ struct attention_local {
 
   /// Index of the sums of row r and a lane.
   std::int64_t place(int turn, std::int64_t r, int lane) const { return (turn * rows + r) * Shape::lanes + lane; }
-  T* query_panel(std::int64_t panel) const { return queries + panel * dk * Shape::rows; }
+  T* query_panel(std::int64_t panel) const { return queries + panel * (dk + 1) * Shape::rows; }
   T* out_panel(std::int64_t panel) const { return outs + panel * Shape::rows * out_stride; }
 };
 

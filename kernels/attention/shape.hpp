@@ -16,7 +16,9 @@ struct attention_tile_shape {
   static constexpr int work_items = Lanes * Workers;
   static constexpr int pack_distance = W * Lanes;        // from one pack of a work-item to its next
   static constexpr int columns = Packs * pack_distance;  // of a panel of keys or values
-  static constexpr int score_stride = KeyBlock + 16;     // off a power of two, which would collide in the cache
+  // Off a power of two, which would collide in the cache. On GPUs the tiles of neighbouring workers, Rows rows apart,
+  // begin 16 banks of local memory apart.
+  static constexpr int score_stride = KeyBlock + (W == 1 ? 16 / Rows : 16);
   static_assert(KeyBlock % columns == 0);
 };
 

@@ -5,6 +5,7 @@
 #include <nullscope/view.hpp>
 
 #include "kernels/blas/row.hpp"
+#include "kernels/core/sub_groups.hpp"
 #include "kernels/model/column_partials.hpp"
 
 namespace nullscope::kernels {
@@ -105,6 +106,7 @@ struct layer_norm_backward {
   static constexpr const char* source = __FILE__;
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
+  static constexpr int sub_group_size = one_work_item ? 0 : narrow_sub_group;
   using numbers = pack<T, W>;
 
   view<const T, 3> sum, d_y, d_residual;  // d_residual null: none

@@ -7,6 +7,7 @@
 #include <sycl/sycl.hpp>
 
 #include "kernels/blas/row.hpp"
+#include "kernels/core/sub_groups.hpp"
 
 namespace nullscope::kernels {
 
@@ -18,6 +19,7 @@ struct simplex_differences {
   static constexpr const char* source = __FILE__;
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
+  static constexpr int sub_group_size = one_work_item ? 0 : narrow_sub_group;
   using numbers = pack<T, W>;
 
   view<const T, 3> a;

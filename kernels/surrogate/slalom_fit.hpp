@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "kernels/core/sub_groups.hpp"
 #include "kernels/surrogate/slalom_problem.hpp"
 
 namespace nullscope::kernels {
@@ -81,6 +82,7 @@ struct slalom_fit {
   static constexpr const char* source = __FILE__;
   static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
+  static constexpr int sub_group_size = one_work_item ? 0 : narrow_sub_group;
 
   const slalom_problem<T>* problems;
   slalom_limits limits;

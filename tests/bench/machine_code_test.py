@@ -34,6 +34,10 @@ class Reading(unittest.TestCase):
         self.assertEqual((found.registers, found.lanes, found.instructions), (128, 16, 7))
         self.assertAlmostEqual(found.loop_products, 1 / 4)  # the product of integers is none
 
+    def test_twice_the_registers_leave_room_for_half_the_threads(self):
+        self.assertEqual(intel.read_assembly(ASSEMBLY).occupancy, 1)
+        self.assertEqual(intel.read_assembly(ASSEMBLY.replace("r127", "r128")).occupancy, 0.5)
+
     def test_spills_belong_to_their_kernel(self):
         log = "warning: kernel __sycl_kernel_kernel_1  compiled SIMD32 allocated 128 regs and spilled around 505\n"
         self.assertEqual((intel.spilled_in(log, "kernel_1"), intel.spilled_in(log, "kernel_10")), (505, 0))

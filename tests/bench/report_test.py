@@ -161,6 +161,16 @@ class Page(unittest.TestCase):
         self.assertIn("memory 10 GB/s", text)  # the largest copy: beyond the caches
         self.assertNotIn("<device>", text)
 
+    def test_a_ratio_above_1_means_faster_than_the_other_path(self):
+        run = run_of([1.0] * 5)
+        run["results"].append({**run["results"][0], "name": "gemm/f32/onemkl/n:512", "path": "onemkl", "seconds": [3.0] * 5})
+        (_, sycl, other), = page.pairs_of(run)
+        self.assertEqual(page.ratio_of(sycl, other), (3, 3, 3))
+
+    def test_a_benchmark_that_failed_is_not_measured(self):
+        self.assertEqual(len(page.measured(run_of([1.0] * 5))), 1)
+        self.assertEqual(page.measured(run_of([1.0] * 5, failure="wrong result")), [])
+
     def test_a_run_without_results_is_a_page_too(self):
         run = run_of([1.0])
         run["results"] = []
