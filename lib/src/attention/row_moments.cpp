@@ -35,7 +35,11 @@ void check_operands(const context& ctx, const attention_row_operands<T>& operand
   detail::check_bias(name, "bias", bias, {q.extent[0], q.extent[1], k.extent[1]});
   check::output(name, "moments", moments);
   check::shape(name, "moments", moments, {q.extent[0], moments.extent[1], 3});
-  check::optional_input(name, "rows", rows, {q.extent[0], moments.extent[1]});
+  if (!rows.is_absent()) {
+    check::input(name, "rows", rows);
+    check::same_extent(name, "rows", rows, 0, "q", q, 0);
+    check::same_extent(name, "rows", rows, 1, "moments", moments, 1);
+  }
   detail::check_local_memory<T>(name, ctx, q.extent[2], u.extent[2]);
   const std::int64_t first = options.first_query;
   const bool is_within =
