@@ -101,7 +101,7 @@ function_table float_and_double_rows(const std::string& type) {
                                             x["summary"], x["received_raw"], x["received_effective"]});
        }},
       {"attention_row_moments_" + type,
-       {in("q", {heads, queries, dk}), in("k", {heads, keys, dk}), in("u", {heads, keys, 4}),
+       {in("q", {heads, queries, dk}), in("k", {heads, keys, dk}), in("u", {heads, keys, 4}).also(2, {1, 3, 5}),
         in("bias", {heads, queries, keys}).with_any_strides(), in("rows", {heads, 5}), out("moments", {heads, 5, 3})},
        [](context& ctx, const arguments& x) {
          attention_row_moments(ctx, attention_row_operands<T>{x["q"], x["k"], x["u"], x["bias"], x["rows"]},
