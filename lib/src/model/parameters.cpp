@@ -110,7 +110,7 @@ void transformer<T>::initialise(context& ctx, std::uint64_t seed, initialisation
     } else if (is_bert || is_table) {
       fill_normal(ctx, values, stream, {.mean = 0, .deviation = is_bert ? 0.02 : 1.0});
     } else {
-      const double bound = 1 / std::sqrt(static_cast<double>(p.shape[0]));
+      const double bound = 1 / std::sqrt(static_cast<double>(p.shape[1]));  // (outputs, inputs)
       fill_uniform(ctx, values, stream, {.low = -bound, .high = bound});
     }
   }
