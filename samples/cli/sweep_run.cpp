@@ -186,9 +186,8 @@ class sweep_run {
   }
 
   void keep(std::size_t i, const nlohmann::json& found) {
-    decode(found.at("rows"), command_.settings, units_[i]);  // throws before anything is kept
+    take(i, found);  // throws before anything is kept
     journal_->append(i, found);
-    take(i, found);
     progress_->advance(cost_of(command_.settings, units_[i]));
     print_complete_lines();
   }

@@ -89,7 +89,7 @@ TEST_P(null_space_test, counts_singular_values_by_the_tolerance) {
   EXPECT_EQ(range_basis(ctx_, x, {.tolerance = {.absolute = 2}}).rank[0], 0);
 }
 
-/// In float max(S, d) eps would be 0.016 here: above a singular value that is no rounding error.
+/// In float max(S, d) eps would be 0.016 here: above a singular value that is not a rounding error.
 TEST_P(null_space_test, the_default_tolerance_does_not_grow_with_long_sequences) {
   constexpr std::int64_t tokens = std::int64_t{1} << 17, width = 4;
   std::vector<float> v = random_numbers<float>(tokens * width, 3);

@@ -8,8 +8,8 @@
 /// For a random sample of m of N rows, without replacement, N / m times the sums of the sample are unbiased. The
 /// standard error of a function f of them is that of its linear part (the delta method), with the factor of a finite
 /// population: se(f)^2 = N^2 (1 - m / N) / m g^T C g, where g is the gradient of f and C the covariance of the three
-/// numbers over the sampled rows. Beside it, f has a bias of order 1 / m; and where few rows hold most of a sum, a small
-/// sample may miss them and its standard error is too small. With all rows f is exact, and se(f) = 0.
+/// numbers over the sampled rows. Beside it, f has a bias of order 1 / m; and where few rows hold most of a sum, a
+/// small sample may miss them and its standard error is too small. With all rows f is exact, and se(f) = 0.
 ///
 /// First `attention_row_moments` on the device, then `sum_rows` and `estimate_attention` on the host.
 #pragma once
@@ -46,7 +46,7 @@ struct attention_row_options {
 inline constexpr std::int64_t attention_row_block = 12288;
 
 /// moments (heads, m, 3), contiguous: |a|^2, |a_perp|^2 and the sum of a_perp for each of the m rows of A. A number in
-/// `rows` that is no query gives NaN. d_k and c are from 1 to 512.
+/// `rows` that is not a query gives NaN. d_k and c are from 1 to 512.
 ///
 /// Cost: 2 m keys (d_k + c) flops per head. Workspace: O(min(m, block) (d_k + c)) per head; with `rows` and a bias or
 /// `causal`, 2^22 numbers per head more. Deterministic.
