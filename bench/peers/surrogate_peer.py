@@ -4,6 +4,7 @@
     python3 -m venv peers && peers/bin/pip install torch transformers shap lime
     git clone https://github.com/tleemann/slalom_explanations authors
     peers/bin/python bench/peers/surrogate_peer.py --program .build/release/samples/cli/nullscope --authors authors
+    PYTHONPATH=.build/release/python peers/bin/python bench/peers/surrogate_peer.py ...      also times outside the model
     peers/bin/python bench/peers/surrogate_peer.py --bench .build/release/bench/slalom_bench --authors authors --methods fit
 """
 
@@ -166,6 +167,22 @@ def run_fits(options, tokens=200, samples=5000):
             print(f"  {row['run_name']}: {ours:.4f} s, ratio {theirs / ours:.1f}", flush=True)
 
 
+def nullscope_outside(options, model, ids, method):
+    """Seconds outside the model of the Python package, which asks the same PyTorch model; the second call counts. None if
+    the package cannot be imported."""
+    try:
+        import nullscope
+    except ImportError:
+        return None
+    seconds = []
+    for _ in range(2):
+        timed = counted_time(lambda rows: log_odds(model, [[2, *row, 3] for row in rows]))
+        start = time.perf_counter()
+        nullscope.explain(timed, ids, method=method, samples=options.samples, of_class=0)
+        seconds.append(time.perf_counter() - start - timed.seconds)
+    return seconds[-1]
+
+
 def run_shap(options, model, ids):
     import shap
 
@@ -229,6 +246,11 @@ def main():
             a, b = statistics.median(ours), statistics.median(theirs)
             print(f"{method:8} nullscope {a:8.3f} s  peer {b:8.3f} s ({statistics.median(inside):.3f} s outside the model)"
                   f"  ratio {b / a:6.2f}  error {our_error:.3g} and {statistics.median(errors):.3g}", flush=True)
+            outside = nullscope_outside(options, model, ids, method) if method != "slalom" else None
+            if outside:
+                theirs_outside = statistics.median(inside)
+                print(f"         outside the model {outside:.4f} s and {theirs_outside:.4f} s, ratio {theirs_outside / outside:.1f}",
+                      flush=True)
 
 
 if __name__ == "__main__":

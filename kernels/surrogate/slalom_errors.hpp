@@ -34,8 +34,8 @@ struct slalom_errors {
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     team<Items> members(item, local);
     const std::int64_t fit = item.get_group(0);
-    const slalom_problem<T> p = problems[fit];
-    const slalom_error_memory<T> m = memory[fit];
+    const slalom_problem<T>& p = problems[fit];
+    const slalom_error_memory<T>& m = memory[fit];
     fit_values<W>(members, p, p.importance);
     reduce_to_importances<W>(members, p);
     prepare(members, p, m);

@@ -89,7 +89,7 @@ struct slalom_fit {
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     team<Items> members(item, local);
-    const slalom_problem<T> p = problems[item.get_group(0)];
+    const slalom_problem<T>& p = problems[item.get_group(0)];
     T* const s = p.vector(best);
     T* const trial = p.vector(tried);
     for (std::int64_t j = members.rank(); j < p.tokens; j += Items) s[j] = p.importance[j];

@@ -9,8 +9,8 @@
 #include <nullscope/version.hpp>
 
 #include "commands.hpp"
-#include "standard_streams.hpp"
-#include "work_splitter.hpp"
+#include "common/standard_streams.hpp"
+#include "parallel/work_splitter.hpp"
 
 namespace {
 

@@ -32,14 +32,14 @@ class attention_command : public testing::Test {
 
   /// The shape is that of a model of the test data, with the vocabulary of a tokenizer.
   void make_model(const std::string& name, const std::string& tokenizer) const {
-    const fs::path data = NULLSCOPE_MODEL_DATA;
-    model_description description = describe_model(data / "models" / name);
-    description.config.vocabulary = text_encoder(data / tokenizer).vocabulary_size();
+    const fs::path models = NULLSCOPE_MODEL_DATA, tokenizers = NULLSCOPE_TOKENIZER_DATA;
+    model_description description = describe_model(models / name);
+    description.config.vocabulary = text_encoder(tokenizers / tokenizer).vocabulary_size();
     context ctx(select_device());
     transformer<float> model(ctx, description.config);
     model.initialise(ctx, 1);
     save_transformer(ctx, model, description, path(name));
-    fs::copy(data / tokenizer / "tokenizer.json", path(name));
+    fs::copy(tokenizers / tokenizer / "tokenizer.json", path(name));
   }
 
   std::string path(const std::string& name) const { return folder_ / name; }

@@ -16,14 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path data = NULLSCOPE_MODEL_DATA;
+const fs::path models = NULLSCOPE_MODEL_DATA, tokenizers = NULLSCOPE_TOKENIZER_DATA;
 
 /// Small models with tokenizers, and a folder for results.
 class encode_command : public testing::Test {
  protected:
   void SetUp() override {
-    fs::copy(data / "models" / "bert", path("bert"));  // 2 layers, width 21, 3 heads, at most 33 tokens
-    fs::copy(data / "bert_uncased" / "tokenizer.json", path("bert"));
+    fs::copy(models / "bert", path("bert"));  // 2 layers, width 21, 3 heads, at most 33 tokens
+    fs::copy(tokenizers / "bert_uncased" / "tokenizer.json", path("bert"));
   }
 
   std::string path(const std::string& name) const { return folder_ / name; }
@@ -55,7 +55,7 @@ std::vector<double> part(const std::vector<double>& x, std::int64_t first, std::
 }
 
 TEST_F(encode_command, ids_need_no_tokenizer_and_give_the_hidden_states_of_transformers) {
-  const fs::path model = data / "models" / "distilbert_f16";  // 3 layers, width 33
+  const fs::path model = models / "distilbert_f16";  // 3 layers, width 33
   const safetensors_file expected(model / "expected.safetensors");
   const auto ids = expected.read<std::int32_t>("3/ids");
   const safetensors_file got = encode(fmt::format("--model {} --ids {}", model.string(), fmt::join(ids, ",")));
@@ -148,8 +148,8 @@ TEST_F(encode_command, heads_are_what_effective_attention_and_rank_read) {
   for (const auto& [name, layers, head_size, is_causal, has_bias] :
        {model_case{"gpt2_classifier", 3, 4, true, false}, model_case{"mpnet", 2, 4, false, true}}) {
     SCOPED_TRACE(name);
-    const safetensors_file heads = encode(fmt::format(
-        "--model {} --ids 5,9,2,33,50,7,8,12,40 --attention --with-heads 2", (data / "models" / name).string()));
+    const safetensors_file heads = encode(
+        fmt::format("--model {} --ids 5,9,2,33,50,7,8,12,40 --attention --with-heads 2", (models / name).string()));
     const auto weights = heads.read<double>(heads.at("attention", {layers, 5, 9, 9}));
     heads.at("v", {5, 9, head_size});
     heads.at("h", {5, head_size, 20});

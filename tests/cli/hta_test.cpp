@@ -15,13 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path data = NULLSCOPE_MODEL_DATA;
+const fs::path models = NULLSCOPE_MODEL_DATA, tokenizers = NULLSCOPE_TOKENIZER_DATA;
 
 class hta_command : public testing::Test {
  protected:
   void SetUp() override {
-    fs::copy(data / "models" / "bert", path("bert"));  // 2 layers, width 21, 3 heads, at most 33 tokens
-    fs::copy(data / "bert_uncased" / "tokenizer.json", path("bert"));
+    fs::copy(models / "bert", path("bert"));  // 2 layers, width 21, 3 heads, at most 33 tokens
+    fs::copy(tokenizers / "bert_uncased" / "tokenizer.json", path("bert"));
     std::ofstream(path("texts.txt")) << "The attention of one head.\nOne\nA hidden token is not its input token.\n";
   }
 

@@ -18,9 +18,9 @@ namespace fs = std::filesystem;
 class identify_command : public testing::Test {
  protected:
   void SetUp() override {
-    const fs::path data = NULLSCOPE_MODEL_DATA;
-    fs::copy(data / "models" / "bert", path("bert"));  // 2 layers, width 21, 3 heads, at most 33 tokens
-    fs::copy(data / "bert_uncased" / "tokenizer.json", path("bert"));
+    const fs::path models = NULLSCOPE_MODEL_DATA, tokenizers = NULLSCOPE_TOKENIZER_DATA;
+    fs::copy(models / "bert", path("bert"));  // 2 layers, width 21, 3 heads, at most 33 tokens
+    fs::copy(tokenizers / "bert_uncased" / "tokenizer.json", path("bert"));
     std::ofstream texts(path("texts.txt"));
     for (const char* word : {"one", "two", "head", "row", "token", "matrix", "query", "key", "value"}) {
       texts << "the attention of " << word << " is a row of weights\n" << word << "\n";

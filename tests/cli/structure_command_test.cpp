@@ -21,13 +21,13 @@ namespace fs = std::filesystem;
 class structure_command : public testing::Test {
  protected:
   void SetUp() override {
-    const fs::path data = NULLSCOPE_MODEL_DATA;
-    const model_description description = describe_model(data / "models" / "bert");
+    const fs::path models = NULLSCOPE_MODEL_DATA, tokenizers = NULLSCOPE_TOKENIZER_DATA;
+    const model_description description = describe_model(models / "bert");
     context ctx(select_device());
     transformer<float> model(ctx, description.config);
     model.initialise(ctx, 1);
     save_transformer(ctx, model, description, path("bert"));
-    fs::copy(data / "bert_uncased" / "tokenizer.json", path("bert"));
+    fs::copy(tokenizers / "bert_uncased" / "tokenizer.json", path("bert"));
     std::ofstream texts(path("texts.txt"));
     for (const char* word : {"one", "two", "head", "row", "token", "matrix", "query"}) {
       texts << "the attention of " << word << " is a row of weights and the sum of them is one\n";

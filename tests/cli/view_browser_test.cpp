@@ -15,14 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path data = NULLSCOPE_MODEL_DATA;
+const fs::path models = NULLSCOPE_MODEL_DATA, tokenizers = NULLSCOPE_TOKENIZER_DATA;
 
 class view_browser : public testing::Test {
  protected:
   void SetUp() override {
     if (std::system("command -v chromium > /dev/null 2>&1") != 0) GTEST_SKIP() << "chromium is not installed";
-    for (const char* model : {"bert", "gpt2_classifier"}) fs::copy(data / "models" / model, folder_ / model);
-    fs::copy(data / "bert_uncased" / "tokenizer.json", folder_ / "bert");
+    for (const char* model : {"bert", "gpt2_classifier"}) fs::copy(models / model, folder_ / model);
+    fs::copy(tokenizers / "bert_uncased" / "tokenizer.json", folder_ / "bert");
   }
 
   /// Writes the page with the self-test in it, opens it, and expects that it found nothing wrong.

@@ -16,13 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path data = NULLSCOPE_MODEL_DATA;
+const fs::path models = NULLSCOPE_MODEL_DATA, tokenizers = NULLSCOPE_TOKENIZER_DATA;
 
 class view_command : public testing::Test {
  protected:
   void SetUp() override {
-    fs::copy(data / "models" / "bert", path("bert"));  // 2 layers, width 21, 3 heads of 7, at most 33 tokens
-    fs::copy(data / "bert_uncased" / "tokenizer.json", path("bert"));
+    fs::copy(models / "bert", path("bert"));  // 2 layers, width 21, 3 heads of 7, at most 33 tokens
+    fs::copy(tokenizers / "bert_uncased" / "tokenizer.json", path("bert"));
   }
 
   std::string path(const std::string& name) const { return folder_ / name; }
@@ -84,7 +84,7 @@ TEST_F(view_command, encoders_have_raw_attention_and_a_basis) {
 }
 
 TEST_F(view_command, causal_models_have_two_triangles) {
-  fs::copy(data / "models" / "gpt2_classifier", path("gpt2"));  // 3 layers, 5 heads of 4
+  fs::copy(models / "gpt2_classifier", path("gpt2"));  // 3 layers, 5 heads of 4
   const std::string html = view("--ids 2,5,9,3,7,11,13 --no-attribution", "gpt2");
   context ctx(select_device());
   const attention_parts<float> parts =

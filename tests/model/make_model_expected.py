@@ -95,8 +95,8 @@ def mpnet(**more):
         max_position_embeddings=36, pad_token_id=PAD, **more)  # fmt: skip
 
 
-# That of data/bert_uncased, whose tokenizer tests put beside the model.
-BERT_WORDS = len(json.loads((DATA.parent / "bert_uncased" / "tokenizer.json").read_text())["model"]["vocab"])
+# That of tests/text/data/bert_uncased, whose tokenizer tests put beside the model.
+BERT_WORDS = len(json.loads((DATA.parents[2] / "text" / "data" / "bert_uncased" / "tokenizer.json").read_text())["model"]["vocab"])
 
 
 def main():

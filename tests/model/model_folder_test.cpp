@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using test::message_of;
 using test::temporary_folder;
 
-fs::path model_path(const std::string& name) { return fs::path(NULLSCOPE_MODEL_DATA) / "models" / name; }
+fs::path model_path(const std::string& name) { return fs::path(NULLSCOPE_MODEL_DATA) / name; }
 
 class model_folder_test : public test::device_test {
  protected:

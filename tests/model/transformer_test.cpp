@@ -302,6 +302,31 @@ TEST_P(transformer_test, refuses_tokens_that_the_model_cannot_take) {
   EXPECT_EQ(message({{{1}, {0}}}), "token_batch: sequence 0 has segments, the model has none");
 }
 
+// Launches cost most where layers are small. Those of a layer are what three layers take more than two.
+TEST_P(transformer_test, a_layer_takes_few_launches) {
+  const auto launches = [&](std::int64_t layers) {
+    transformer_config config = base_config();
+    config.layers = layers;
+    config.classes = 0;
+    transformer<float> model(ctx_, config);
+    const token_batch batch(ctx_, config, sequences(config));
+    forward_record<float> record(ctx_, config, batch.size(), batch.tokens(), keep::backward);
+    const forward_options<float> options{.record = &record};
+    tensor<float> hidden(ctx_, {layers + 1, batch.size(), batch.tokens(), config.width});
+    const tensor<float> d_hidden(ctx_, {batch.size(), batch.tokens(), config.width});
+    tensor<float> d_parameters(ctx_, {model.values().size()});
+    const auto run_forward = [&](context& ctx) { forward(ctx, model, batch, {.hidden = hidden}, options); };
+    const auto run_backward = [&](context& ctx) {
+      backward(ctx, model, batch, {.d_last_hidden = d_hidden}, {.d_parameters = d_parameters}, options);
+    };
+    return std::pair(dry_run(ctx_, run_forward).launches, dry_run(ctx_, run_backward).launches);
+  };
+  const auto [forward_of_two, backward_of_two] = launches(2);
+  const auto [forward_of_three, backward_of_three] = launches(3);
+  EXPECT_LE(forward_of_three - forward_of_two, 8);
+  EXPECT_LE(backward_of_three - backward_of_two, 18);
+}
+
 INSTANTIATE_TEST_SUITE_P(devices, transformer_test, testing::ValuesIn(devices()), test::device_name);
 
 }  // namespace

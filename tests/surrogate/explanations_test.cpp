@@ -1,92 +1,15 @@
 /// Sampling, explanations and their measures, on models whose answers are known.
 #include <nullscope/explanations.hpp>
 #include <nullscope/faithfulness.hpp>
-#include <nullscope/linear_fit.hpp>
 
 #include <cmath>
-#include <map>
-#include <numeric>
-#include <set>
 
-#include "tests/core/layouts.hpp"
-#include "tests/core/support.hpp"
-#include "tests/surrogate/planted.hpp"
+#include "tests/surrogate/counted_model.hpp"
 
 namespace nullscope::test {
 namespace {
 
-constexpr std::int32_t begin_id = 100, end_id = 101;  // of special tokens
-
-/// A log-odds of each sequence, and how often the model was asked.
-struct counted_model {
-  std::function<double(const token_sequence&)> score;
-  std::multiset<token_sequence> asked = {};
-
-  explained_model model() {
-    return {.classes = 1, .logits = [this](std::span<const token_sequence> sequences) {
-              std::vector<double> scores;
-              for (const token_sequence& s : sequences) {
-                asked.insert(s);
-                scores.push_back(score(s));
-              }
-              return scores;
-            }};
-  }
-};
-
-explained_text with_ends(const token_sequence& ids) {
-  explained_text text;
-  text.ids.push_back(begin_id);
-  text.ids.insert(text.ids.end(), ids.begin(), ids.end());
-  text.ids.push_back(end_id);
-  text.special.assign(text.ids.size(), 0);
-  text.special.front() = text.special.back() = 1;
-  return text;
-}
-
-bool is_ordinary(std::int32_t id) { return id != begin_id && id != end_id; }
-
-double weight_of_id(std::int32_t id) { return std::sin(1.7 * id) + 0.3; }
-
-/// 0.25 plus the weights of all tokens; fails on sequences without the special tokens.
-double linear_score(const token_sequence& sequence) {
-  EXPECT_EQ(sequence.front(), begin_id);
-  EXPECT_EQ(sequence.back(), end_id);
-  double sum = 0.25;
-  for (const std::int32_t id : sequence) sum += is_ordinary(id) ? weight_of_id(id) : 0;
-  return sum;
-}
-
-class explanations_test : public device_test {
- protected:
-  void SetUp() override {
-    if (!has_fp64()) GTEST_SKIP() << "bounds are those of double";
-  }
-
-  explanation explain_one(counted_model& model, const explained_text& text, const explain_options& options) {
-    return explain(ctx_, model.model(), {&text, 1}, options)[0];
-  }
-
-  /// A planted SLALOM over the ids 0 to tokens - 1.
-  static counted_model slalom_of(const slalom_model& planted) {
-    return {[planted](const token_sequence& sequence) {
-      slalom_queries query(planted.tokens());
-      std::vector<std::int32_t> tokens;
-      for (const std::int32_t id : sequence) {
-        if (is_ordinary(id)) tokens.push_back(id);
-      }
-      if (tokens.empty()) return 0.0;  // LIME and SHAP ask for it
-      query.add(tokens);
-      return predict(planted, query)[0];
-    }};
-  }
-
-  static token_sequence counting(std::int32_t count) {
-    token_sequence ids(static_cast<std::size_t>(count));
-    std::iota(ids.begin(), ids.end(), 0);
-    return ids;
-  }
-};
+class explanations_test : public explanation_fixture {};
 
 INSTANTIATE_TEST_SUITE_P(devices, explanations_test, testing::ValuesIn(devices()), device_name);
 
@@ -184,43 +107,6 @@ TEST_P(explanations_test, several_classes_share_importances) {
   }
 }
 
-TEST_P(explanations_test, lime_without_ridge_and_shap_are_exact_on_linear_functions) {
-  counted_model model{linear_score};
-  const explained_text text = with_ends({7, 3, 9, 3, 11, 2, 5});
-  for (const explanation_method method :
-       {explanation_method::lime, explanation_method::shap, explanation_method::linear}) {
-    const explanation found = explain_one(model, text, {.method = method, .samples = 400, .ridge = 0});
-    for (std::size_t i = 1; i + 1 < text.ids.size(); ++i) {
-      EXPECT_NEAR(found.attribution[i], weight_of_id(text.ids[i]), 1e-10) << to_string(method);
-    }
-    EXPECT_NEAR(found.base, 0.25, 1e-10);
-    EXPECT_LE(found.fit_error, 1e-20);
-  }
-}
-
-/// A token weighs more the further back it stands: what an additive surrogate can say, and a linear one cannot.
-TEST_P(explanations_test, additive_is_exact_on_functions_of_token_and_position) {
-  counted_model model{[](const token_sequence& sequence) {
-    double sum = 0.25;
-    for (std::size_t k = 1; k + 1 < sequence.size(); ++k) sum += static_cast<double>(k) * weight_of_id(sequence[k]);
-    return sum;
-  }};
-  const explained_text text = with_ends({7, 3, 9, 3, 11, 2, 5});
-  const auto found_by = [&](explanation_method method, double lasso) {
-    return explain_one(model, text, {.method = method, .most_deleted = 3, .lasso = lasso});
-  };
-  const explanation found = found_by(explanation_method::additive, 0);
-  EXPECT_LE(found.fit_error, 1e-20);
-  EXPECT_EQ(found.queries, 1 + 7 + 21 + 35);
-  const double sum = std::accumulate(found.attribution.begin(), found.attribution.end(), found.base);
-  EXPECT_NEAR(sum, found.score, 1e-10);
-  EXPECT_EQ(found.attribution[0], 0);
-  EXPECT_GE(found_by(explanation_method::linear, 0).fit_error, 0.1);
-  const double penalised = found_by(explanation_method::additive, 0.01).fit_error;
-  EXPECT_GT(penalised, 1e-6);
-  EXPECT_LT(penalised, 0.1);
-}
-
 /// SGD draws the same minibatches for a text whatever else is explained with it.
 TEST_P(explanations_test, a_text_does_not_depend_on_the_texts_beside_it) {
   counted_model model = slalom_of(planted_slalom(12, 1, 6));
@@ -229,53 +115,6 @@ TEST_P(explanations_test, a_text_does_not_depend_on_the_texts_beside_it) {
     const explain_options options{.samples = 300, .fit = fit};
     EXPECT_EQ(explain(ctx_, model.model(), texts, options)[1].attribution,
               explain_one(model, texts[1], options).attribution);
-  }
-}
-
-/// Not additive: pairs interact. Shapley values by their definition, over all coalitions.
-TEST_P(explanations_test, shap_with_all_coalitions_gives_shapley_values) {
-  const auto interacting = [](const token_sequence& sequence) {
-    double sum = linear_score(sequence);
-    for (std::size_t i = 2; i + 1 < sequence.size(); ++i) sum += std::cos(sequence[i] * sequence[i - 1]);
-    return sum;
-  };
-  counted_model model{interacting};
-  const token_sequence ids{7, 3, 9, 4, 11};
-  const explained_text text = with_ends(ids);
-  const auto value_of = [&](unsigned members) {
-    token_sequence sequence{begin_id};
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      if ((members >> i & 1) != 0) sequence.push_back(ids[i]);
-    }
-    sequence.push_back(end_id);
-    return interacting(sequence);
-  };
-  const explanation found = explain_one(model, text, {.method = explanation_method::shap, .samples = 1000});
-  const double orders = 120;  // 5!
-  const double factorial[] = {1, 1, 2, 6, 24, 120};
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    double expected = 0;
-    for (unsigned members = 0; members < 32; ++members) {
-      if ((members >> i & 1) != 0) continue;
-      const int size = __builtin_popcount(members);
-      expected += factorial[size] * factorial[4 - size] / orders * (value_of(members | 1u << i) - value_of(members));
-    }
-    EXPECT_NEAR(found.attribution[i + 1], expected, 1e-10);
-  }
-}
-
-TEST_P(explanations_test, shap_values_sum_to_the_difference_of_all_and_none) {
-  counted_model model{[](const token_sequence& s) {
-    double product = 1;
-    for (const std::int32_t id : s) product *= is_ordinary(id) ? 0.7 + 0.05 * id : 1;
-    return product;
-  }};
-  for (const std::int32_t count : {1, 2, 3, 14}) {
-    const explanation found =
-        explain_one(model, with_ends(counting(count)), {.method = explanation_method::shap, .samples = 200});
-    const double sum = std::accumulate(found.attribution.begin(), found.attribution.end(), 0.0);
-    EXPECT_NEAR(sum, found.score - found.base, 1e-12);
-    EXPECT_EQ(found.base, 1);
   }
 }
 
@@ -402,49 +241,6 @@ TEST(faithfulness, measures_by_hand) {
   EXPECT_EQ(found.count, 2);
   EXPECT_NEAR(found.mean, 2, 1e-15);
   EXPECT_NEAR(found.error, 1, 1e-15);
-}
-
-TEST_P(explanations_test, linear_fits_meet_their_optimality_conditions) {
-  for (const lane_layout& layout : {ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)}) {
-    context ctx(queue_, layout);
-    for (const std::int64_t features : {1, 7, 41, 181}) {  // the last one is multiplied on all threads
-      linear_samples p;
-      p.features = features;
-      const std::int64_t count = 3 * features + 5;
-      p.rows = random_numbers<double>(count * features, 1);
-      p.targets = random_numbers<double>(count, 2);
-      p.weights = random_numbers<double>(count, 3);
-      double total = 0;
-      for (double& w : p.weights) total += w = w * w + 0.1;
-      for (const auto& [ridge, lasso] : {std::pair{0.0, 0.0}, {0.7, 0.0}, {0.0, 0.02}}) {
-        const linear_surrogate found = fit_linear(ctx, {&p, 1}, {.ridge = ridge, .lasso = lasso})[0];
-        const std::vector<double> guesses = predict(found, p);
-        double balance = 0;
-        for (std::size_t i = 0; i < guesses.size(); ++i) balance += p.weights[i] * (p.targets[i] - guesses[i]);
-        EXPECT_NEAR(balance, 0, 1e-8);
-        for (std::int64_t j = 0; j < features; ++j) {
-          const double w = found.coefficients[static_cast<std::size_t>(j)];
-          double pull = -ridge * w;
-          for (std::size_t i = 0; i < guesses.size(); ++i) {
-            pull += p.weights[i] * (p.targets[i] - guesses[i]) *
-                    p.rows[i * static_cast<std::size_t>(features) + static_cast<std::size_t>(j)];
-          }
-          if (lasso == 0) {
-            EXPECT_NEAR(pull, 0, 1e-10) << features;
-          } else if (w == 0) {
-            EXPECT_LE(std::abs(pull), total * lasso * (1 + 1e-7));
-          } else {
-            EXPECT_NEAR(pull, std::copysign(total * lasso, w), 1e-6);
-          }
-        }
-      }
-    }
-  }
-  linear_samples wrong{.features = 2, .rows = {1, 2, 3}, .targets = {1}};
-  EXPECT_NE(message_of<invalid_argument>([&] {
-              fit_linear(ctx_, {&wrong, 1});
-            }).find("3 numbers in rows"),
-            std::string::npos);
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ struct kernel_description;
 /// What a pipeline needs, found by a dry run.
 struct pipeline_needs {
   std::int64_t workspace_bytes = 0;                             ///< for `use_workspace`
+  std::int64_t launches = 0;                                    ///< of kernels, and calls of vendor libraries
   std::vector<const detail::kernel_description*> kernels = {};  ///< each once, in the order of their first launch
 };
 

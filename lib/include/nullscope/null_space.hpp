@@ -42,7 +42,7 @@ struct range_results {
 
 /// Computes V = Q R, the LQ of R H (d_v x d), the SVD of a d_v x d_v matrix, and U = Q U'. Cost: O(S d_v^2 + d d_v^2)
 /// flops and O(S d_v + d d_v) workspace per head. The default tolerance is
-/// max(min(S, 4096), d) * eps: rounding errors of singular values do not grow with S beyond that.
+/// max(min(S, 4096), d) * eps: see default_range_tolerance.
 ///
 /// A head with NaN or infinity gets svd_not_finite, rank -1, and NaN in u and s; other heads are not affected. A head
 /// that does not converge, or whose largest singular value overflows, gets rank -1 and NaN in u. A column of v whose

@@ -47,6 +47,7 @@ void compile_steps([[maybe_unused]] detail::context_state& state) {
 void note_needs(detail::context_state& state) {
   pipeline_needs& needs = state.needs;
   needs.workspace_bytes = std::max(needs.workspace_bytes, state.device_memory.peak_bytes());
+  needs.launches += std::ssize(state.steps);
   for (const detail::recorded_step& step : state.steps) {
     if (step.kernel == nullptr) continue;
     if (std::find(needs.kernels.begin(), needs.kernels.end(), step.kernel) == needs.kernels.end()) {

@@ -16,7 +16,6 @@
 namespace nullscope {
 namespace {
 
-constexpr std::int64_t widest_step = 32;                     // rows of matrices are a multiple
 constexpr double large_gram = 1 << 24;                       // multiply-adds of x^T x from which all threads share it
 constexpr std::size_t batch_numbers = std::size_t{1} << 26;  // in the rows of the fits that run together
 
@@ -63,7 +62,7 @@ std::vector<linear_surrogate> fit_all(context& ctx, std::span<const linear_sampl
   std::int64_t memory_count = 0, result_count = 0, longest = 1;
   for (const linear_samples& p : problems) {
     const std::int64_t features = p.features + (options.intercept ? 1 : 0);
-    const std::int64_t ld = detail::ceil_div(features, widest_step) * widest_step;
+    const std::int64_t ld = detail::padded_row(features);
     at.push_back({ld, features, static_cast<std::int64_t>(numbers.size()), memory_count, result_count});
     memory_count += (features + 3) * ld;
     result_count += ld;

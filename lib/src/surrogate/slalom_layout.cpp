@@ -16,8 +16,6 @@
 namespace nullscope::detail {
 namespace {
 
-constexpr std::int64_t widest_step = 32;  // of any layout and type: rows of matrices are a multiple
-
 [[noreturn]] void refuse(std::size_t problem, const std::string& why) {
   throw invalid_argument(fmt::format("fit_slalom: problem {} {}", problem, why));
 }
@@ -65,7 +63,7 @@ void check_targets(std::span<const slalom_queries> problems) {
                           failed);
 }
 
-std::int64_t leading_dimension(const slalom_queries& q) { return ceil_div(q.tokens, widest_step) * widest_step; }
+std::int64_t leading_dimension(const slalom_queries& q) { return padded_row(q.tokens); }
 
 bool is_dense(const slalom_queries& q) {
   return static_cast<std::int64_t>(q.token.size()) * 3 > q.size() * q.tokens && q.tokens > 8;

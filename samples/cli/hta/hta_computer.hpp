@@ -1,0 +1,61 @@
+/// Computes the attribution of units of texts on the device of this process.
+#pragma once
+
+#include <chrono>
+#include <nullscope/gemm.hpp>
+#include <nullscope/hidden_token_attribution.hpp>
+#include <string>
+#include <vector>
+
+#include "hta/hta_texts.hpp"
+
+namespace nullscope::cli {
+
+template <class T>
+class hta_computer {
+ public:
+  hta_computer(const text_source& source, const std::vector<input_text>& texts, const attribution_options& options,
+               const sycl::device& device)
+      : texts_(texts), options_(options), ctx_(device), model_(load_transformer<T>(ctx_, source.folder())) {}
+
+  /// One line per text. Random tangents are numbered by text: they do not depend on who shares the unit.
+  std::string compute(const hta_unit& unit) {
+    std::vector<token_batch::sequence> sequences;
+    attribution_options options = options_;
+    for (const std::size_t i : unit) {
+      sequences.push_back(texts_[i].sequence(model_.config()));
+      options.numbers.push_back(static_cast<std::int64_t>(i));
+    }
+    const token_batch batch(ctx_, model_.config(), sequences);
+    std::string result;
+    for (const attribution& of : hidden_token_attribution(ctx_, model_, batch, options)) {
+      result += encode_attribution(of) + "\n";
+    }
+    return result;
+  }
+
+  /// Flops per second of a product of the size that attribution has.
+  double rate() { return options_.rounded_products ? rate_of<bfloat16>() : rate_of<T>(); }
+
+ private:
+  template <class In>
+  double rate_of() {
+    constexpr std::int64_t side = 1024;
+    const std::int64_t d = model_.config().width;
+    tensor<In> a(ctx_, {side, d}), b(ctx_, {d, side});
+    for (tensor<In>* x : {&a, &b}) x->copy_from(std::vector<In>(static_cast<std::size_t>(x->size()), In(1.0f)));
+    matrix_product(ctx_, a, b);
+    const auto start = std::chrono::steady_clock::now();
+    constexpr int times = 4;
+    for (int i = 0; i < times; ++i) matrix_product(ctx_, a, b);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    return times * 2.0 * side * side * static_cast<double>(d) / taken.count();
+  }
+
+  const std::vector<input_text>& texts_;
+  const attribution_options& options_;
+  context ctx_;
+  transformer<T> model_;
+};
+
+}  // namespace nullscope::cli

@@ -1,0 +1,16 @@
+/// What nullscope hta writes: the safetensors file and the report.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <nullscope/hidden_token_attribution.hpp>
+#include <vector>
+
+#include "hta/hta_settings.hpp"
+
+namespace nullscope::cli {
+
+/// Gathers the tokens of words if the command asks for it, and writes. results[i] is of texts[i]. Throws file_error.
+void write_hta(const hta_command& command, const text_source& source, const std::vector<input_text>& texts,
+               std::vector<attribution> results, const nlohmann::ordered_json& identity);
+
+}  // namespace nullscope::cli
