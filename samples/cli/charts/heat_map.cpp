@@ -11,8 +11,6 @@
 namespace nullscope::cli {
 namespace {
 
-constexpr double margin = 70, title_height = 40, gap = 24;
-
 /// From white to dark blue, evenly by eye.
 std::string shade(double share) {
   const double x = std::clamp(share, 0.0, 1.0);
@@ -24,6 +22,7 @@ std::string shade(double share) {
 
 std::string draw_heat_maps(const std::string& title, const std::vector<std::string>& tokens,
                            const std::vector<heat_map>& maps, std::size_t columns) {
+  constexpr double margin = 70, title_height = 40, gap = 24;  // in SVG units
   const std::size_t s = tokens.size(), across = std::min(columns, maps.size());
   const double cell = std::clamp(320.0 / static_cast<double>(s), 3.0, 16.0), side = cell * static_cast<double>(s);
   const double width = margin + side + gap, height = margin + side + title_height;

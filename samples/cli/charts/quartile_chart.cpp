@@ -12,9 +12,6 @@
 namespace nullscope::cli {
 namespace {
 
-// In SVG units, as in chart.cpp.
-constexpr double plot_width = 220, gap = 26, top = 34, panel_title = 24, row_height = 15, below = 44;
-
 /// Steps of 1, 2 or 5 times a power of ten, about five up to `largest`.
 double step_of(double largest) {
   const double rough = largest / 5, power = std::pow(10, std::floor(std::log10(rough)));
@@ -28,6 +25,7 @@ double step_of(double largest) {
 
 std::string draw_quartiles(const std::string& title, const std::string& label,
                            const std::vector<quartile_panel>& panels, std::size_t columns) {
+  constexpr double plot_width = 220, gap = 26, top = 34, panel_title = 24, row_height = 15, below = 44;  // in SVG units
   double largest = 1e-6;
   std::size_t longest = 0;
   for (const quartile_panel& panel : panels) {
