@@ -3,13 +3,9 @@
 
 namespace nullscope::kernels {
 
-/// For kernels that hold a tile or several columns in registers: the registers of an Intel GPU's thread hold them for 16
-/// work-items, but not for 32. What a build compiles together with the host code is for GPUs of other vendors too, which
-/// have no such size: 0, the compiler's choice.
-#ifdef NULLSCOPE_SINGLE_SOURCE
-inline constexpr int narrow_sub_group = 0;
-#else
-inline constexpr int narrow_sub_group = 16;
-#endif
+/// For kernels that hold a tile or several columns in registers: the smallest sub-group that a device has, from 8 on, so
+/// that a work-item has the most registers. On Intel GPUs a thread's registers hold such a tile for 8 (Arc) or 16
+/// (Data Center GPU Max) work-items, but not for 32.
+inline constexpr int narrow_sub_group = -1;
 
 }  // namespace nullscope::kernels

@@ -108,6 +108,18 @@ TEST_P(launch_test, honours_the_sub_group_size_that_a_kernel_asks_for) {
   if (checked == 0) GTEST_SKIP() << "the device offers none of 8, 16, 32";
 }
 
+TEST_P(launch_test, takes_the_smallest_sub_group_from_8_on_where_a_kernel_wants_registers) {
+#ifdef NULLSCOPE_SINGLE_SOURCE
+  GTEST_SKIP() << "the compiler chooses";
+#endif
+  std::vector<std::int64_t> sizes = properties(GetParam()).sub_group_sizes;
+  std::erase_if(sizes, [](std::int64_t size) { return size < 8; });
+  if (sizes.empty()) GTEST_SKIP() << "the device has smaller ones only";
+  tensor<int> out(ctx_, {32});
+  launch(ctx_, sycl::nd_range<1>{32, 32}, 0, note_sub_group_size<-1>{out.data()}).wait();
+  EXPECT_EQ(out.to_host(), std::vector<int>(32, static_cast<int>(std::ranges::min(sizes))));
+}
+
 TEST_P(launch_test, runs_two_dimensional_ranges) {
   tensor<int> out(ctx_, {6});
   launch(ctx_, sycl::nd_range<2>{{2, 3}, {1, 3}}, 0, number_cells{out.data()}).wait();

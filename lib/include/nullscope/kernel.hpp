@@ -61,7 +61,7 @@ struct kernel_description {
   std::string_view type_name;
   std::string_view source;  ///< the file that defines it, as __FILE__ gives it
   int dimensions;
-  int sub_group_size;
+  int sub_group_size;  ///< 0: the compiler's choice; negative: the smallest of the device, from 8 on
   bool one_work_item;
   std::size_t bytes, alignment;  ///< of the functor, as the host compiler lays it out
 };

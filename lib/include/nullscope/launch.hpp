@@ -5,7 +5,8 @@
 ///     template <class T> struct scale {
 ///       static constexpr const char* source = __FILE__;       // where the run-time compiler finds it
 ///       static constexpr int dimensions = 1;
-///       static constexpr int sub_group_size = 16;             // optional: asks for this sub-group size
+///       static constexpr int sub_group_size = 16;             // optional: asks for this sub-group size; negative: for
+///                                                             // the smallest that the device has, from 8 on
 ///       static constexpr bool one_work_item = true;           // optional: a work-group is always one work-item, so that
 ///                                                             // compilers need not vectorise across work-items
 ///       T* x; T factor;                                       // its arguments

@@ -84,12 +84,22 @@ std::string add_headers(const kernel_description& kernel, const known_headers& k
   return fmt::format("{}/{}", user_folder, *of_user);
 }
 
+/// The smallest of the sizes, from 8 on, at which GPUs begin.
+std::int64_t narrow_size(const std::vector<std::int64_t>& sizes) {
+  std::int64_t narrow = 0;
+  for (const std::int64_t size : sizes) {
+    if (size >= 8 && (narrow == 0 || size < narrow)) narrow = size;
+  }
+  return narrow;
+}
+
 /// The size to ask for; 0: the compiler chooses.
 std::int64_t sub_group_size(const kernel_description& kernel, const kernel_target& target) {
   const std::vector<std::int64_t>& sizes = target.sub_group_sizes;
-  if (sizes.empty()) return kernel.one_work_item ? 0 : kernel.sub_group_size;
+  if (sizes.empty()) return kernel.one_work_item ? 0 : std::max(kernel.sub_group_size, 0);
   // A compiler vectorises across work-items even if there is one: let it be as little as can be.
   if (kernel.one_work_item) return *std::min_element(sizes.begin(), sizes.end());
+  if (kernel.sub_group_size < 0) return narrow_size(sizes);
   const bool is_known = std::find(sizes.begin(), sizes.end(), kernel.sub_group_size) != sizes.end();
   return is_known ? kernel.sub_group_size : 0;  // a wish, not a need
 }
