@@ -307,17 +307,16 @@ TEST_P(transformer_test, a_layer_takes_few_launches) {
   const auto launches = [&](std::int64_t layers) {
     transformer_config config = base_config();
     config.layers = layers;
-    config.classes = 0;
+    config.language_model = true;  // so that the last layer computes all tokens
     transformer<float> model(ctx_, config);
     const token_batch batch(ctx_, config, sequences(config));
     forward_record<float> record(ctx_, config, batch.size(), batch.tokens(), keep::backward);
     const forward_options<float> options{.record = &record};
-    tensor<float> hidden(ctx_, {layers + 1, batch.size(), batch.tokens(), config.width});
-    const tensor<float> d_hidden(ctx_, {batch.size(), batch.tokens(), config.width});
+    tensor<float> logits(ctx_, {batch.size(), batch.tokens(), config.vocabulary});
     tensor<float> d_parameters(ctx_, {model.values().size()});
-    const auto run_forward = [&](context& ctx) { forward(ctx, model, batch, {.hidden = hidden}, options); };
+    const auto run_forward = [&](context& ctx) { forward(ctx, model, batch, {.token_logits = logits}, options); };
     const auto run_backward = [&](context& ctx) {
-      backward(ctx, model, batch, {.d_last_hidden = d_hidden}, {.d_parameters = d_parameters}, options);
+      backward(ctx, model, batch, {.d_token_logits = logits}, {.d_parameters = d_parameters}, options);
     };
     return std::pair(dry_run(ctx_, run_forward).launches, dry_run(ctx_, run_backward).launches);
   };
