@@ -180,7 +180,7 @@ void add_experiment(CLI::App& app) {
   CLI::App* recovery =
       experiment->add_subcommand("recovery", "A planted SLALOM comes back from what a transformer has learnt");
   const auto command = std::make_shared<experiment_command>();
-  command->samples = 20000, command->epochs = 20;
+  command->samples = 20000, command->epochs = 15;
   add_networks(*recovery, *command, {"encoder", "decoder"});
   recovery->add_option("--words", command->words, "Words of the vocabulary")
       ->capture_default_str()
