@@ -93,7 +93,7 @@ def legend(entries, x, y, row_height=17):
 def roofline(points, roofs, bandwidth):
     """points: (name, group, shape, flops per byte, GFLOP/s); roofs: {type: GFLOP/s}; bandwidth: GB/s of memory, or None.
     The lines are what the device can reach, a point is one benchmark."""
-    width, height = 940, 520
+    width = 940
     x = Axis([p[3] for p in points] + [1], 62, 700)
     y = Axis([p[4] for p in points] + list(roofs.values()), 470, 34)
     parts = frame(x, y, "flops per byte of memory traffic", "GFLOP/s")
@@ -119,9 +119,9 @@ def roofline(points, roofs, bandwidth):
         parts.append(dot(x.place(intensity), y.place(rate), color[group], tip, shape))
     shapes = {"circle": "f32", "square": "f64", "triangle": "bf16"}
     parts += legend([(group, color[group], "circle") for group in groups], 722, 44)
-    parts += legend([(kind, "#666", shape) for shape, kind in shapes.items() if any(p[2] == shape for p in points)],
-                    722, 44 + 17 * len(groups) + 12)
-    return svg(width, height, parts)
+    kinds = [(kind, "#666", shape) for shape, kind in shapes.items() if any(p[2] == shape for p in points)]
+    parts += legend(kinds, 722, 44 + 17 * len(groups) + 12)
+    return svg(width, max(520, 44 + 17 * (len(groups) + len(kinds)) + 12), parts)
 
 
 def ratio_bars(rows):
