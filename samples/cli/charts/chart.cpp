@@ -17,6 +17,29 @@ constexpr double width = 380, height = 340, left = 62, right = 14, top = 34, bot
 constexpr double plot_width = width - left - right, plot_height = height - top - bottom;
 constexpr double legend_step = 16, mark_radius = 3.4;
 
+constexpr double legend_width = 0.94 * plot_width;
+
+std::size_t legend_names(const chart_panel& panel) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(panel.series, [](const chart_series& series) { return !series.name.empty(); }));
+}
+
+/// Two columns, three for many series; fewer if names are long.
+std::size_t legend_columns(const chart_panel& panel) {
+  std::size_t longest = 0;
+  for (const chart_series& series : panel.series) longest = std::max(longest, series.name.size());
+  const double needed = 30 + 5.6 * static_cast<double>(longest);  // the mark, and letters of medium width
+  std::size_t columns = legend_names(panel) > 4 ? 3 : 2;
+  while (columns > 1 && needed > legend_width / static_cast<double>(columns)) --columns;
+  return columns;
+}
+
+/// What the legend needs below the two rows that every panel has room for.
+double legend_overhang(const chart_panel& panel) {
+  const std::size_t columns = legend_columns(panel), rows = (legend_names(panel) + columns - 1) / columns;
+  return rows > 2 ? legend_step * static_cast<double>(rows - 2) : 0;
+}
+
 double transformed(chart_scale scale, double x) {
   switch (scale) {
     case chart_scale::log2: return std::log2(x);
@@ -173,16 +196,14 @@ class panel_writer {
     }
   }
 
-  /// Two columns below the axis, three for many series. Series without a name come last, and are left out.
+  /// Below the axis. Series without a name come last, and are left out.
   void legend() {
-    const auto named = std::ranges::count_if(panel_.series, [](const chart_series& x) { return !x.name.empty(); });
-    const std::size_t columns = named > 4 ? 3 : 2;
+    const std::size_t columns = legend_columns(panel_);
     for (std::size_t i = 0; i < panel_.series.size(); ++i) {
       const chart_series& series = panel_.series[i];
       if (series.name.empty()) continue;
-      const double column = static_cast<double>(i % columns), row = static_cast<double>(i / columns);
-      const double x = left + 8 + column * 0.94 * plot_width / static_cast<double>(columns);
-      const double y = top + plot_height + 56 + legend_step * row;
+      const double x = left + 8 + static_cast<double>(i % columns) * legend_width / static_cast<double>(columns);
+      const double y = top + plot_height + 56 + legend_step * static_cast<double>(i / columns);
       mark(series, mark_radius, x + 10, y);
       print("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + 26, y + 4, svg_text(series.name));
     }
@@ -196,7 +217,9 @@ class panel_writer {
 
 std::string draw_chart(const std::string& title, const std::vector<chart_panel>& panels, std::size_t columns) {
   const std::size_t rows = (panels.size() + columns - 1) / columns;
-  const double all_width = width * static_cast<double>(columns), all_height = height * static_cast<double>(rows);
+  double row_height = height;
+  for (const chart_panel& panel : panels) row_height = std::max(row_height, height + legend_overhang(panel));
+  const double all_width = width * static_cast<double>(columns), all_height = row_height * static_cast<double>(rows);
   std::string text = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
@@ -206,7 +229,7 @@ std::string draw_chart(const std::string& title, const std::vector<chart_panel>&
   for (std::size_t i = 0; i < panels.size(); ++i) {
     const std::size_t column = i % columns, row = i / columns;
     text += panel_writer(panels[i], static_cast<char>('a' + i), static_cast<double>(column) * width,
-                         static_cast<double>(row) * height)
+                         static_cast<double>(row) * row_height)
                 .text();
   }
   return text + "</svg>\n";
