@@ -70,9 +70,10 @@ void reduce_to_importances(team<Items>& members, const slalom_problem<T>& p) {
   }
 }
 
+template <class T>
 struct slalom_limits {
   std::int64_t iterations;
-  double tolerance;  // relative decrease of the sum of squares, and step, below which a fit is done
+  T tolerance;  // relative decrease of the sum of squares, and step, below which a fit is done
 };
 
 /// Levenberg-Marquardt over the importances; each trial solves for the values. The damping follows the ratio of the
@@ -85,7 +86,7 @@ struct slalom_fit {
   static constexpr int sub_group_size = one_work_item ? 0 : narrow_sub_group;
 
   const slalom_problem<T>* problems;
-  slalom_limits limits;
+  slalom_limits<T> limits;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     team<Items> members(item, local);
@@ -107,8 +108,8 @@ struct slalom_fit {
         const T after = fit_values<W>(members, p, trial);
         const T gain = (squares - after) / found.promised;
         if (after < squares && gain > T(1e-4)) {
-          is_done = squares - after <= static_cast<T>(limits.tolerance) * squares ||
-                    found.largest <= static_cast<T>(limits.tolerance) || after <= scale;
+          is_done =
+              squares - after <= limits.tolerance * squares || found.largest <= limits.tolerance || after <= scale;
           squares = after;
           members.barrier();
           for (std::int64_t j = members.rank(); j < p.tokens; j += Items) s[j] = trial[j];

@@ -6,8 +6,9 @@
 
 namespace nullscope::kernels {
 
+template <class T>
 struct adam_settings {
-  double learning_rate, beta1, beta2, epsilon;
+  T learning_rate, beta1, beta2, epsilon;
 };
 
 /// A query of the minibatch: its number and the sum of its tokens' weights; prediction and residual of each class
@@ -34,7 +35,7 @@ struct slalom_sgd {
   std::int64_t longest, classes, batch;  // of all fits: most tokens, most classes
   const std::int64_t* steps;             // (fits)
   std::uint64_t seed;
-  adam_settings adam;
+  adam_settings<T> adam;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     team<Items> members(item, local);
@@ -42,8 +43,8 @@ struct slalom_sgd {
     const slalom_problem<T> p = problems[fit];
     T power1(1), power2(1);
     for (std::int64_t step = 0; step < steps[fit]; ++step) {
-      power1 *= static_cast<T>(adam.beta1);
-      power2 *= static_cast<T>(adam.beta2);
+      power1 *= adam.beta1;
+      power2 *= adam.beta2;
       draw(members, p, fit, step);
       descend(members, p, fit, 1 - power1, 1 - power2);
     }
@@ -131,10 +132,10 @@ struct slalom_sgd {
       for (std::int64_t j = members.rank(); j < p.tokens; j += Items) {
         const std::int64_t place = (fit * (1 + classes) + part) * longest + j;
         const T slope = slopes[part * p.ld + j];
-        first[place] += static_cast<T>(1 - adam.beta1) * (slope - first[place]);
-        second[place] += static_cast<T>(1 - adam.beta2) * (slope * slope - second[place]);
-        to[j] -= static_cast<T>(adam.learning_rate) * (first[place] / correction1) /
-                 (sycl::sqrt(second[place] / correction2) + static_cast<T>(adam.epsilon));
+        first[place] += (1 - adam.beta1) * (slope - first[place]);
+        second[place] += (1 - adam.beta2) * (slope * slope - second[place]);
+        to[j] -= adam.learning_rate * (first[place] / correction1) /
+                 (sycl::sqrt(second[place] / correction2) + adam.epsilon);
       }
     }
     members.barrier();

@@ -64,7 +64,8 @@ class fit_batch {
         op.launch(range, local, sgd_kernel<Items>(op, count));
       } else {
         op.launch(range, local,
-                  kernels::slalom_fit<T, W, Items>{descriptions_.data(), {options_.iterations, options_.tolerance}});
+                  kernels::slalom_fit<T, W, Items>{descriptions_.data(),
+                                                   {options_.iterations, static_cast<T>(options_.tolerance)}});
       }
       if (options_.errors) {
         op.launch(range, local,
@@ -196,7 +197,7 @@ class fit_batch {
             options_.batch,
             steps_.data(),
             options_.seed,
-            {options_.learning_rate, 0.9, 0.999, 1e-8}};
+            {static_cast<T>(options_.learning_rate), T(0.9), T(0.999), T(1e-8)}};
   }
 
   std::vector<slalom_model> collect() {
