@@ -18,7 +18,7 @@ template <class T, class Call>
 auto with_derivative_shape(const lane_layout& layout, Call call) {
   return with_vector_bytes(layout, [&]<int Bytes>() {
     if constexpr (Bytes == 0) {
-      return call.template operator()<attention_work_items>();
+      return call.template operator()<attention_derivative_work_items<T>>();
     } else {
       return call.template operator()<typename attention_vector_shapes<T, Bytes>::backward>();
     }
