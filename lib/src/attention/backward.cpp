@@ -33,7 +33,7 @@ void validate(const context& ctx, const attention_backward_operands<In>& operand
   detail::check_bias(name, "bias", bias, {q.extent[0], q.extent[1], q.extent[2], k.extent[2]});
   detail::check_bias_gradient(name, bias, gradients.d_bias);
   detail::check_lengths(name, options, q);
-  detail::with_derivative_shape<T>(ctx.layout(), [&]<class Shape>() {
+  detail::with_derivative_shape<T, detail::attention_gradient_work_items<T>>(ctx.layout(), [&]<class Shape>() {
     detail::panels_of_block<kernels::attention_backward<T, Shape>, Shape>(name, ctx);
   });
 }
@@ -142,8 +142,8 @@ sycl::event run(context& ctx, const attention_backward_operands<In>& operands, c
                 const attention_options& options, const events& dependencies) {
   validate(ctx, operands, gradients, options);
   operation op(ctx, name, dependencies);
-  detail::with_derivative_shape<T>(ctx.layout(),
-                                   [&]<class Shape>() { differentiate<Shape>(op, operands, gradients, options); });
+  detail::with_derivative_shape<T, detail::attention_gradient_work_items<T>>(
+      ctx.layout(), [&]<class Shape>() { differentiate<Shape>(op, operands, gradients, options); });
   return op.submit();
 }
 

@@ -13,12 +13,13 @@
 
 namespace nullscope::detail {
 
-/// Calls call.operator()<Shape>() with the shape of the kernels of attention's derivatives for the layout.
-template <class T, class Call>
+/// Calls call.operator()<Shape>() with the shape of the kernels of attention's derivatives for the layout; WorkItems is
+/// that of GPUs.
+template <class T, class WorkItems, class Call>
 auto with_derivative_shape(const lane_layout& layout, Call call) {
   return with_vector_bytes(layout, [&]<int Bytes>() {
     if constexpr (Bytes == 0) {
-      return call.template operator()<attention_derivative_work_items<T>>();
+      return call.template operator()<WorkItems>();
     } else {
       return call.template operator()<typename attention_vector_shapes<T, Bytes>::backward>();
     }

@@ -22,9 +22,9 @@ struct attention_vector_shapes {
 
 using attention_work_items = kernels::attention_tile_shape<1, 4, 2, 16, 4, 64>;
 
-/// Derivatives keep two tiles at once: in double four rows spill registers on Intel GPUs.
+/// Gradients in double: four rows spill registers on Intel GPUs.
 template <class T>
-using attention_derivative_work_items = kernels::attention_tile_shape<1, sizeof(T) == 8 ? 2 : 4, 2, 16, 4, 64>;
+using attention_gradient_work_items = kernels::attention_tile_shape<1, sizeof(T) == 8 ? 2 : 4, 2, 16, 4, 64>;
 
 /// For heads so large that local memory does not hold several workers.
 using attention_one_worker = kernels::attention_tile_shape<1, 4, 2, 16, 1, 64>;
