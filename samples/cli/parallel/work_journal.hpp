@@ -1,4 +1,4 @@
-/// Keeps the finished work of an interrupted sweep: each finished unit becomes a line of a file, and is on the disk
+/// Keeps the finished work of an interrupted run: each finished unit becomes a line of a file, and is on the disk
 /// before the next one is accepted.
 ///
 /// A line is a checksum, a blank and JSON: first {"settings": ...}, then {"unit": number, "rows": ...} in the order in
