@@ -10,31 +10,31 @@
 namespace nullscope {
 namespace {
 
-constexpr const char* name = "attention_backward";
+constexpr const char* attention_backward_name = "attention_backward";
 
 template <class In, class T>
 void validate(const context& ctx, const attention_backward_operands<In>& operands,
               const attention_gradients<T>& gradients, const attention_options& options) {
   const auto& [q, k, v, out, log_sum_exp, d_out, bias] = operands;
-  check::device_type<T>(name, ctx);
-  detail::check_queries_and_keys(name, q, k);
-  detail::check_values(name, k, v);
-  check::input(name, "out", out);
-  check::shape(name, "out", out, {q.extent[0], q.extent[1], q.extent[2], v.extent[3]});
-  detail::check_log_sum_exp(name, log_sum_exp, q);
-  check::input(name, "d_out", d_out);
-  check::same_shape(name, "out", out, "d_out", d_out);
-  check::output(name, "d_q", gradients.d_q);
-  check::output(name, "d_k", gradients.d_k);
-  check::output(name, "d_v", gradients.d_v);
-  check::same_shape(name, "q", q, "d_q", gradients.d_q);
-  check::same_shape(name, "k", k, "d_k", gradients.d_k);
-  check::same_shape(name, "v", v, "d_v", gradients.d_v);
-  detail::check_bias(name, "bias", bias, {q.extent[0], q.extent[1], q.extent[2], k.extent[2]});
-  detail::check_bias_gradient(name, bias, gradients.d_bias);
-  detail::check_lengths(name, options, q);
+  check::device_type<T>(attention_backward_name, ctx);
+  detail::check_queries_and_keys(attention_backward_name, q, k);
+  detail::check_values(attention_backward_name, k, v);
+  check::input(attention_backward_name, "out", out);
+  check::shape(attention_backward_name, "out", out, {q.extent[0], q.extent[1], q.extent[2], v.extent[3]});
+  detail::check_log_sum_exp(attention_backward_name, log_sum_exp, q);
+  check::input(attention_backward_name, "d_out", d_out);
+  check::same_shape(attention_backward_name, "out", out, "d_out", d_out);
+  check::output(attention_backward_name, "d_q", gradients.d_q);
+  check::output(attention_backward_name, "d_k", gradients.d_k);
+  check::output(attention_backward_name, "d_v", gradients.d_v);
+  check::same_shape(attention_backward_name, "q", q, "d_q", gradients.d_q);
+  check::same_shape(attention_backward_name, "k", k, "d_k", gradients.d_k);
+  check::same_shape(attention_backward_name, "v", v, "d_v", gradients.d_v);
+  detail::check_bias(attention_backward_name, "bias", bias, {q.extent[0], q.extent[1], q.extent[2], k.extent[2]});
+  detail::check_bias_gradient(attention_backward_name, bias, gradients.d_bias);
+  detail::check_lengths(attention_backward_name, options, q);
   detail::with_derivative_shape<T, detail::attention_gradient_work_items<T>>(ctx.layout(), [&]<class Shape>() {
-    detail::panels_of_block<kernels::attention_backward<T, Shape>, Shape>(name, ctx);
+    detail::panels_of_block<kernels::attention_backward<T, Shape>, Shape>(attention_backward_name, ctx);
   });
 }
 
@@ -93,7 +93,7 @@ void differentiate(operation& op, const attention_backward_operands<In>& operand
   const auto& [q, k, v, out, log_sum_exp, d_out, bias] = operands;
   const std::int64_t batch = q.extent[0], heads = q.extent[1], queries = q.extent[2], keys = k.extent[2];
   const std::int64_t dk = q.extent[3], dv = v.extent[3];
-  const std::int64_t panels = detail::panels_of_block<kernel, Shape>(name, op.ctx());
+  const std::int64_t panels = detail::panels_of_block<kernel, Shape>(attention_backward_name, op.ctx());
   const T factor = static_cast<T>(detail::scale_of(options, dk));
   const auto take_gradient = [&](std::int64_t tokens, std::int64_t d) {
     return op.take_array<T>(batch, heads, kernel::padded_rows(tokens), kernel::padded_columns(d));
@@ -141,7 +141,7 @@ template <class In, class T>
 sycl::event run(context& ctx, const attention_backward_operands<In>& operands, const attention_gradients<T>& gradients,
                 const attention_options& options, const events& dependencies) {
   validate(ctx, operands, gradients, options);
-  operation op(ctx, name, dependencies);
+  operation op(ctx, attention_backward_name, dependencies);
   detail::with_derivative_shape<T, detail::attention_gradient_work_items<T>>(
       ctx.layout(), [&]<class Shape>() { differentiate<Shape>(op, operands, gradients, options); });
   return op.submit();

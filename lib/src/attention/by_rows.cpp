@@ -15,7 +15,7 @@
 namespace nullscope {
 namespace {
 
-constexpr const char* name = "effective_attention_by_rows";
+constexpr const char* by_rows_name = "effective_attention_by_rows";
 
 /// How many pairs of a query and a key the mask lets see: the sum of the keys of queries [keys - queries, keys).
 double visible_pairs(std::int64_t queries, std::int64_t keys) {
@@ -52,11 +52,11 @@ void project_rows(operation& op, const effective_attention_results<T>& results, 
 template <class T>
 sycl::event split_rows(context& ctx, const attention_heads<T>& heads, const effective_attention_results<T>& results,
                        const effective_attention_by_rows_options& options, const events& dependencies) {
-  detail::check_effective_operands(name, ctx, heads);
-  detail::check_effective_results(name, heads, results);
-  detail::check_tolerance(name, options.tolerance);
-  detail::check_tolerance(name, {.relative = options.row_tolerance});
-  operation op(ctx, name, dependencies);
+  detail::check_effective_operands(by_rows_name, ctx, heads);
+  detail::check_effective_results(by_rows_name, heads, results);
+  detail::check_tolerance(by_rows_name, options.tolerance);
+  detail::check_tolerance(by_rows_name, {.relative = options.row_tolerance});
+  operation op(ctx, by_rows_name, dependencies);
   const std::int64_t count = heads.q.extent[0], queries = heads.q.extent[1], keys = heads.k.extent[1];
   if (count == 0) return op.submit();
   const attention_options with{.scale = options.scale, .causal = true};

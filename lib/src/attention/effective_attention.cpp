@@ -22,8 +22,6 @@
 namespace nullscope {
 namespace {
 
-constexpr const char* name = "effective_attention";
-
 /// Sums and squares of the columns of x (heads, rows, columns), block by block: (heads, blocks, 2, columns).
 template <class T>
 view<T, 4> add_blocks(operation& op, const view<const T, 3>& x, step_order order) {
@@ -61,11 +59,11 @@ view<T, 2> summarise(operation& op, const effective_attention_results<T>& result
 template <class T>
 sycl::event split(context& ctx, const attention_heads<T>& heads, const effective_attention_results<T>& results,
                   const effective_attention_options& options, const events& dependencies) {
-  detail::check_effective_operands(name, ctx, heads);
-  detail::check_effective_results(name, heads, results);
-  detail::check_tolerance(name, options.tolerance);
+  detail::check_effective_operands(detail::effective_attention_name, ctx, heads);
+  detail::check_effective_results(detail::effective_attention_name, heads, results);
+  detail::check_tolerance(detail::effective_attention_name, options.tolerance);
   const attention_options with{.scale = options.scale, .causal = options.causal};
-  operation op(ctx, name, dependencies);
+  operation op(ctx, detail::effective_attention_name, dependencies);
   if (heads.q.extent[0] == 0) return op.submit();
   const auto row_squares = op.take_array<T>(heads.q.extent[0], heads.q.extent[1]);  // of the rows of A
   range_basis(ctx, head_values<T>{heads.v, heads.h},

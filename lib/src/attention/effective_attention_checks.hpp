@@ -12,6 +12,8 @@
 
 namespace nullscope::detail {
 
+inline constexpr const char* effective_attention_name = "effective_attention";
+
 /// All extents of the operands agree, and there are kernels for them; pointers are not looked at.
 template <class T>
 void check_head_shapes(std::string_view function, const attention_heads<T>& heads) {

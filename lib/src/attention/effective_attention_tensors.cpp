@@ -9,8 +9,6 @@
 namespace nullscope {
 namespace {
 
-constexpr const char* name = "effective_attention";
-
 template <class T>
 std::string describe(const char* operand, const tensor<T>& x) {
   return fmt::format("{} [{}]", operand, fmt::join(x.shape(), ", "));
@@ -50,8 +48,8 @@ struct batch_of_heads {
 template <class T>
 view<const T, 4> heads_of(const char* operand, const tensor<T>& x) {
   if (x.shape().size() == 4 || x.shape().size() == 3) return x;
-  throw invalid_argument(
-      fmt::format("{}: {} should be [batch, heads, S, d] or [heads, S, d]", name, describe(operand, x)));
+  throw invalid_argument(fmt::format("{}: {} should be [batch, heads, S, d] or [heads, S, d]",
+                                     detail::effective_attention_name, describe(operand, x)));
 }
 
 /// h (heads, d_v, d), or an absent view for tensor<T>{}.
@@ -59,21 +57,25 @@ template <class T>
 view<const T, 3> projection_of(const tensor<T>& h) {
   if (h.shape() == tensor<T>().shape()) return {};
   if (h.shape().size() != 3) {
-    throw invalid_argument(fmt::format("{}: {} should be [heads, d_v, d]", name, describe("h", h)));
+    throw invalid_argument(
+        fmt::format("{}: {} should be [heads, d_v, d]", detail::effective_attention_name, describe("h", h)));
   }
   const view<const T, 3> projection = h;
-  if (projection.is_absent()) check::fail(name, "h", projection, "is empty");  // it would count as no h
+  if (projection.is_absent())
+    check::fail(detail::effective_attention_name, "h", projection, "is empty");  // it would count as no h
   return projection;
 }
 
 void check_lengths(const std::vector<std::int64_t>& lengths, std::int64_t batch, std::int64_t tokens) {
   if (lengths.empty()) return;
   if (std::cmp_not_equal(lengths.size(), batch)) {
-    throw invalid_argument(fmt::format("{}: {} lengths for {} sequences", name, lengths.size(), batch));
+    throw invalid_argument(
+        fmt::format("{}: {} lengths for {} sequences", detail::effective_attention_name, lengths.size(), batch));
   }
   for (const std::int64_t length : lengths) {
     if (length < 1 || length > tokens) {
-      throw invalid_argument(fmt::format("{}: a length of {} in sequences of {} tokens", name, length, tokens));
+      throw invalid_argument(fmt::format("{}: a length of {} in sequences of {} tokens",
+                                         detail::effective_attention_name, length, tokens));
     }
   }
 }
@@ -85,16 +87,18 @@ batch_of_heads<T> checked_batch(const tensor<T>& q, const tensor<T>& k, const te
   const batch_of_heads<T> all{heads_of("q", q), heads_of("k", k), heads_of("v", v),
                               projection_of(h), options.bias,     lengths};
   if (all.k.extent[0] != all.batch() || all.v.extent[0] != all.batch()) {
-    throw invalid_argument(fmt::format("{}: {}, {} and {} differ in the number of sequences", name, describe("q", q),
-                                       describe("k", k), describe("v", v)));
+    throw invalid_argument(fmt::format("{}: {}, {} and {} differ in the number of sequences",
+                                       detail::effective_attention_name, describe("q", q), describe("k", k),
+                                       describe("v", v)));
   }
   // Before anything is cut to a length: slices of k and v would always agree. An empty batch is checked as well.
-  detail::check_head_shapes(name, all.padded(0));
-  detail::check_bias(name, "bias", all.bias, {all.batch(), all.q.extent[1], all.q.extent[2], all.k.extent[2]});
+  detail::check_head_shapes(detail::effective_attention_name, all.padded(0));
+  detail::check_bias(detail::effective_attention_name, "bias", all.bias,
+                     {all.batch(), all.q.extent[1], all.q.extent[2], all.k.extent[2]});
   check_lengths(lengths, all.batch(), all.k.extent[2]);
   if (!lengths.empty() && all.q.extent[2] != all.k.extent[2]) {
-    throw invalid_argument(fmt::format("{}: {} and {} differ in their tokens, and lengths were given", name,
-                                       describe("q", q), describe("k", k)));
+    throw invalid_argument(fmt::format("{}: {} and {} differ in their tokens, and lengths were given",
+                                       detail::effective_attention_name, describe("q", q), describe("k", k)));
   }
   return all;
 }
@@ -154,7 +158,7 @@ effective_attention_tensors<T> effective_attention(context& ctx, const tensor<T>
   tensor<std::int32_t> status(ctx, {batch, heads});
   tensor<effective_attention_summary<T>> summary(ctx, {batch, heads});
 
-  operation op(ctx, name);
+  operation op(ctx, detail::effective_attention_name);
   clear(op, result);
   for (std::int64_t b = 0; b < batch; ++b) {
     const attention_heads<T> sequence = all.sequence(b);
@@ -177,9 +181,10 @@ effective_attention_tensors<T> effective_attention(context& ctx, const tensor<T>
   result.rank = rank.to_host();
   const std::vector<std::int64_t> failed = detail::failed_ids(status.to_host(), result.rank);
   if (!failed.empty()) {
-    throw computation_error(fmt::format("{}: {} of {} heads hold NaN or infinity, overflow, or did not converge: {}",
-                                        name, failed.size(), status.size(), fmt::join(failed, ", ")),
-                            failed);
+    throw computation_error(
+        fmt::format("{}: {} of {} heads hold NaN or infinity, overflow, or did not converge: {}",
+                    detail::effective_attention_name, failed.size(), status.size(), fmt::join(failed, ", ")),
+        failed);
   }
   for (std::size_t i = 0; i < result.rank.size(); ++i) {
     result.null_dimension.push_back(all.length(static_cast<std::int64_t>(i) / heads) - result.rank[i]);

@@ -11,7 +11,7 @@
 namespace nullscope {
 namespace {
 
-constexpr const char* name = "attention";
+constexpr const char* attention_name = "attention";
 
 template <class In>
 bool takes_tiles(const context& ctx, const attention_operands<In>& operands) {
@@ -23,16 +23,17 @@ template <class In, class T>
 void validate(const context& ctx, const attention_operands<In>& operands, const attention_results<T>& results,
               const attention_options& options) {
   const auto& [q, k, v, bias] = operands;
-  check::device_type<T>(name, ctx);
-  detail::check_queries_and_keys(name, q, k);
-  detail::check_values(name, k, v);
-  check::output(name, "out", results.out);
-  check::shape(name, "out", results.out, {q.extent[0], q.extent[1], q.extent[2], v.extent[3]});
-  check::optional_output(name, "log_sum_exp", results.log_sum_exp, {q.extent[0], q.extent[1], q.extent[2]});
-  check::optional_output(name, "sum_of_squares", results.sum_of_squares, {q.extent[0], q.extent[1], q.extent[2]});
-  detail::check_bias(name, "bias", bias, {q.extent[0], q.extent[1], q.extent[2], k.extent[2]});
-  detail::check_lengths(name, options, q);
-  if (!takes_tiles(ctx, operands)) detail::check_local_memory<T>(name, ctx, q.extent[3], v.extent[3]);
+  check::device_type<T>(attention_name, ctx);
+  detail::check_queries_and_keys(attention_name, q, k);
+  detail::check_values(attention_name, k, v);
+  check::output(attention_name, "out", results.out);
+  check::shape(attention_name, "out", results.out, {q.extent[0], q.extent[1], q.extent[2], v.extent[3]});
+  check::optional_output(attention_name, "log_sum_exp", results.log_sum_exp, {q.extent[0], q.extent[1], q.extent[2]});
+  check::optional_output(attention_name, "sum_of_squares", results.sum_of_squares,
+                         {q.extent[0], q.extent[1], q.extent[2]});
+  detail::check_bias(attention_name, "bias", bias, {q.extent[0], q.extent[1], q.extent[2], k.extent[2]});
+  detail::check_lengths(attention_name, options, q);
+  if (!takes_tiles(ctx, operands)) detail::check_local_memory<T>(attention_name, ctx, q.extent[3], v.extent[3]);
 }
 
 /// Panels of queries per work-group: what local memory holds, as long as every compute unit has work.
@@ -82,7 +83,7 @@ template <class In, class T>
 sycl::event run(context& ctx, const attention_operands<In>& operands, const attention_results<T>& results,
                 const attention_options& options, const events& dependencies) {
   validate(ctx, operands, results, options);
-  operation op(ctx, name, dependencies);
+  operation op(ctx, attention_name, dependencies);
   if (results.out.empty()) return op.submit();
   if constexpr (std::is_same_v<In, bfloat16>) {
     if (takes_tiles(ctx, operands)) {

@@ -14,38 +14,38 @@
 namespace nullscope {
 namespace {
 
-constexpr const char* name = "attention_row_moments";
+constexpr const char* row_moments_name = "attention_row_moments";
 
 template <class T>
 void check_operands(const context& ctx, const attention_row_operands<T>& operands, const view<T, 3>& moments,
                     const attention_row_options& options) {
   const auto& [q, k, u, bias, rows] = operands;
-  check::device_type<T>(name, ctx);
-  check::input(name, "q", q);
-  check::input(name, "k", k);
-  check::input(name, "u", u);
-  check::same_extent(name, "q", q, 0, "k", k, 0);
-  check::same_extent(name, "q", q, 0, "u", u, 0);
-  check::same_extent(name, "q", q, 2, "k", k, 2);
-  check::same_extent(name, "k", k, 1, "u", u, 1);
-  if (k.extent[1] == 0) check::fail(name, "k", k, "has no keys");
-  detail::check_head_size(name, "q", q);
-  detail::check_head_size(name, "u", u);
-  if (!detail::has_neighbours(u)) check::fail(name, "u", u, "has columns that are not adjacent");
-  detail::check_bias(name, "bias", bias, {q.extent[0], q.extent[1], k.extent[1]});
-  check::output(name, "moments", moments);
-  check::shape(name, "moments", moments, {q.extent[0], moments.extent[1], 3});
+  check::device_type<T>(row_moments_name, ctx);
+  check::input(row_moments_name, "q", q);
+  check::input(row_moments_name, "k", k);
+  check::input(row_moments_name, "u", u);
+  check::same_extent(row_moments_name, "q", q, 0, "k", k, 0);
+  check::same_extent(row_moments_name, "q", q, 0, "u", u, 0);
+  check::same_extent(row_moments_name, "q", q, 2, "k", k, 2);
+  check::same_extent(row_moments_name, "k", k, 1, "u", u, 1);
+  if (k.extent[1] == 0) check::fail(row_moments_name, "k", k, "has no keys");
+  detail::check_head_size(row_moments_name, "q", q);
+  detail::check_head_size(row_moments_name, "u", u);
+  if (!detail::has_neighbours(u)) check::fail(row_moments_name, "u", u, "has columns that are not adjacent");
+  detail::check_bias(row_moments_name, "bias", bias, {q.extent[0], q.extent[1], k.extent[1]});
+  check::output(row_moments_name, "moments", moments);
+  check::shape(row_moments_name, "moments", moments, {q.extent[0], moments.extent[1], 3});
   if (!rows.is_absent()) {
-    check::input(name, "rows", rows);
-    check::same_extent(name, "rows", rows, 0, "q", q, 0);
-    check::same_extent(name, "rows", rows, 1, "moments", moments, 1);
+    check::input(row_moments_name, "rows", rows);
+    check::same_extent(row_moments_name, "rows", rows, 0, "q", q, 0);
+    check::same_extent(row_moments_name, "rows", rows, 1, "moments", moments, 1);
   }
-  detail::check_local_memory<T>(name, ctx, q.extent[2], u.extent[2]);
+  detail::check_local_memory<T>(row_moments_name, ctx, q.extent[2], u.extent[2]);
   const std::int64_t first = options.first_query;
   const bool is_within =
       rows.is_absent() ? first >= 0 && first <= q.extent[1] && moments.extent[1] <= q.extent[1] - first : first == 0;
   if (!is_within) {
-    check::fail(name, "moments", moments,
+    check::fail(row_moments_name, "moments", moments,
                 fmt::format("from query {} on does not fit {}", first,
                             rows.is_absent() ? fmt::format("{} queries", q.extent[1]) : "a list of rows"));
   }
@@ -83,7 +83,7 @@ struct query_block {
 template <class T>
 void find_moments(operation& op, const query_block<T>& block, const view<const T, 2>& u_columns,
                   const view<T, 3>& moments) {
-  operation part(op.ctx(), name);  // its memory is free again when the block is complete
+  operation part(op.ctx(), row_moments_name);  // its memory is free again when the block is complete
   const std::int64_t heads = block.q.extent[0], rows = block.q.extent[1], columns = block.u.extent[2];
   const auto p = part.take_array<T>(heads, rows, columns);
   const auto squares = part.take_array<T>(heads, rows);
@@ -149,7 +149,7 @@ template <class T>
 sycl::event find(context& ctx, const attention_row_operands<T>& operands, const view<T, 3>& moments,
                  const attention_row_options& options, const events& dependencies) {
   check_operands(ctx, operands, moments, options);
-  operation op(ctx, name, dependencies);
+  operation op(ctx, row_moments_name, dependencies);
   if (moments.empty()) return op.submit();
   const view<T, 2> u_columns = add_columns(op, operands.u);
   const bool has_list = !operands.rows.is_absent();
@@ -157,7 +157,7 @@ sycl::event find(context& ctx, const attention_row_operands<T>& operands, const 
   const std::int64_t rows = moments.extent[1], step = rows_per_call(operands.k.extent[1], has_bias);
   for (std::int64_t first = 0; first < rows; first += step) {
     const std::int64_t count = std::min(step, rows - first);
-    operation part(ctx, name);
+    operation part(ctx, row_moments_name);
     find_moments<T>(part,
                     has_list ? listed(part, operands, options, slice(operands.rows, 1, first, count))
                              : neighbours(operands, options, options.first_query + first, count),

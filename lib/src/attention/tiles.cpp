@@ -18,11 +18,11 @@ constexpr int key_block = 512;  // 256 keys are slower; 64 and 128 are no better
 constexpr int most_panels = 2;  // 4 are far slower
 
 template <int Panels, bool KeysStay>
-using kernel = kernels::attention_joint_matrix<tile_m, tile_n, tile_k, sub_group, key_block, Panels, KeysStay>;
+using tiles_kernel = kernels::attention_joint_matrix<tile_m, tile_n, tile_k, sub_group, key_block, Panels, KeysStay>;
 
 template <int Panels>
 bool fits(const context& ctx, std::int64_t dk, std::int64_t dv) {
-  return kernel<Panels, false>::local_bytes(dk, dv) <= ctx.layout().local_bytes;
+  return tiles_kernel<Panels, false>::local_bytes(dk, dv) <= ctx.layout().local_bytes;
 }
 
 /// Elements of one matrix (outer, k) in tiles.
@@ -56,7 +56,7 @@ void copy_to_tiles(operation& op, const view<const bfloat16, 4>& k, bfloat16* k_
 template <int Panels, bool KeysStay>
 void attend(operation& op, const attention_operands<bfloat16>& operands, const attention_results<float>& results,
             const attention_options& options) {
-  using work_t = kernel<Panels, KeysStay>;
+  using work_t = tiles_kernel<Panels, KeysStay>;
   const auto& [q, k, v, bias] = operands;  // no bias here: see takes_tiles
   bfloat16 *k_tiles = take_tiles(op, k), *v_tiles = take_tiles(op, transposed(v));
   if (k.extent[2] > 0) copy_to_tiles(op, k, k_tiles, transposed(v), v_tiles);

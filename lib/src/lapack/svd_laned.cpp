@@ -16,7 +16,7 @@ kernels::svd_laned_layout layout_of(const svd_problem<T>& problem) {
 }
 
 template <class T>
-void run(operation& op, const svd_problem<T>& problem) {
+void laned_svd(operation& op, const svd_problem<T>& problem) {
   with_lanes<T>(op.ctx().layout(), [&]<int W>() {
     // Enough work-groups to keep every core busy: each has its own memory, which stays in its core's cache.
     const std::int64_t groups = std::min(ceil_div(problem.batch(), W), 4 * op.ctx().device().compute_units);
@@ -31,7 +31,7 @@ void run(operation& op, const svd_problem<T>& problem) {
 
 }  // namespace
 
-void run_laned_svd(operation& op, const svd_problem<float>& problem) { run(op, problem); }
-void run_laned_svd(operation& op, const svd_problem<double>& problem) { run(op, problem); }
+void run_laned_svd(operation& op, const svd_problem<float>& problem) { laned_svd(op, problem); }
+void run_laned_svd(operation& op, const svd_problem<double>& problem) { laned_svd(op, problem); }
 
 }  // namespace nullscope::detail

@@ -142,7 +142,7 @@ void launch_unstage(operation& op, const staged_batch<T>& staged, const svd_prob
 }
 
 template <class T>
-void run(operation& op, const svd_problem<T>& problem) {
+void lapack_svd(operation& op, const svd_problem<T>& problem) {
   const matrix_shape shape{problem.m(), problem.n(), problem.u_columns};
   const std::int64_t threads = std::min(problem.batch(), op.ctx().device().compute_units);
   const lapack_int work_size = work_size_of<T>(shape);
@@ -173,8 +173,8 @@ void run(operation& op, const svd_problem<T>& problem) {
 
 bool has_lapack(const context& ctx) { return ctx.layout().has_vectors(); }
 
-void run_lapack_svd(operation& op, const svd_problem<float>& problem) { run(op, problem); }
-void run_lapack_svd(operation& op, const svd_problem<double>& problem) { run(op, problem); }
+void run_lapack_svd(operation& op, const svd_problem<float>& problem) { lapack_svd(op, problem); }
+void run_lapack_svd(operation& op, const svd_problem<double>& problem) { lapack_svd(op, problem); }
 
 }  // namespace nullscope::detail
 

@@ -11,22 +11,22 @@
 namespace nullscope {
 namespace {
 
-constexpr const char* name = "backward";
+constexpr const char* backward_name = "backward";
 
 template <class T>
 void check_operands(const transformer<T>& model, const token_batch& batch, const backward_operands<T>& operands,
                     const backward_results<T>& results, const forward_options<T>& options) {
   const transformer_config& config = model.config();
   const std::int64_t b = batch.size(), s = batch.tokens(), d = config.width;
-  check::optional_input(name, "d_logits", operands.d_logits, {config.pairs ? b / 2 : b, config.classes});
-  check::optional_input(name, "d_last_hidden", operands.d_last_hidden, {b, s, d});
-  check::optional_input(name, "d_pooled", operands.d_pooled, {b, d});
-  check::optional_input(name, "d_token_logits", operands.d_token_logits, {b, s, config.vocabulary});
-  check::optional_output(name, "d_parameters", results.d_parameters, {model.values().size()});
-  check::optional_output(name, "d_inputs", results.d_inputs, {b, s, d});
+  check::optional_input(backward_name, "d_logits", operands.d_logits, {config.pairs ? b / 2 : b, config.classes});
+  check::optional_input(backward_name, "d_last_hidden", operands.d_last_hidden, {b, s, d});
+  check::optional_input(backward_name, "d_pooled", operands.d_pooled, {b, d});
+  check::optional_input(backward_name, "d_token_logits", operands.d_token_logits, {b, s, config.vocabulary});
+  check::optional_output(backward_name, "d_parameters", results.d_parameters, {model.values().size()});
+  check::optional_output(backward_name, "d_inputs", results.d_inputs, {b, s, d});
   const view<const T, 3>& t = operands.d_token_logits;
   if (!t.is_absent() && !(t.stride[2] == 1 && t.stride[1] == config.vocabulary && t.stride[0] == s * t.stride[1])) {
-    check::fail(name, "d_token_logits", t, "must be densely packed");
+    check::fail(backward_name, "d_token_logits", t, "must be densely packed");
   }
   if (options.record == nullptr || options.record->what() == keep::heads) {
     throw invalid_argument("backward: options.record is not one that a forward pass kept for backward");
@@ -42,14 +42,14 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
                 const backward_operands<T>& operands, const backward_results<T>& results,
                 const forward_options<T>& options, const events& dependencies) {
   const transformer_config& config = model.config();
-  check::device_type<T>(name, ctx);
+  check::device_type<T>(backward_name, ctx);
   check_operands(model, batch, operands, results, options);
   const std::int64_t b = batch.size(), s = batch.tokens(), rows = b * s, d = config.width;
   forward_views<T> views = options.record->views(b, s);
   const bool is_narrow = options.record->what() == keep::pooled_backward && detail::can_be_narrow(config);
   const std::int64_t last_rows = is_narrow ? b : rows;
 
-  operation op(ctx, name, dependencies);
+  operation op(ctx, backward_name, dependencies);
   const std::span<const parameter> parameters(model.parameters());
   const detail::outer_weights<const T> outer(parameters, model.values().data());
   const detail::outer_weights<T> d_outer(parameters, results.d_parameters.data);

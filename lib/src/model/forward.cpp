@@ -11,28 +11,28 @@
 namespace nullscope {
 namespace {
 
-constexpr const char* name = "forward";
+constexpr const char* forward_name = "forward";
 
 template <class T>
 void check_results(const transformer_config& config, const token_batch& batch, const forward_results<T>& results,
                    const forward_options<T>& options) {
   const std::int64_t b = batch.size(), s = batch.tokens(), d = config.width;
-  check::optional_output(name, "hidden", results.hidden, {config.layers + 1, b, s, d});
-  check::optional_output(name, "embedded", results.embedded, {b, s, d});
-  check::optional_output(name, "pooled", results.pooled, {b, d});
-  check::optional_output(name, "logits", results.logits, {config.pairs ? b / 2 : b, config.classes});
-  check::optional_output(name, "token_logits", results.token_logits, {b, s, config.vocabulary});
-  check::optional_input(name, "inputs", options.inputs, {b, s, d});
+  check::optional_output(forward_name, "hidden", results.hidden, {config.layers + 1, b, s, d});
+  check::optional_output(forward_name, "embedded", results.embedded, {b, s, d});
+  check::optional_output(forward_name, "pooled", results.pooled, {b, d});
+  check::optional_output(forward_name, "logits", results.logits, {config.pairs ? b / 2 : b, config.classes});
+  check::optional_output(forward_name, "token_logits", results.token_logits, {b, s, config.vocabulary});
+  check::optional_input(forward_name, "inputs", options.inputs, {b, s, d});
   if (!results.logits.is_absent() && config.classes == 0) {
-    check::fail(name, "logits", results.logits, "asks for a classifier, which the model does not have");
+    check::fail(forward_name, "logits", results.logits, "asks for a classifier, which the model does not have");
   }
   if (!results.token_logits.is_absent() && !config.language_model) {
-    check::fail(name, "token_logits", results.token_logits, "asks for a language model, which this is not");
+    check::fail(forward_name, "token_logits", results.token_logits, "asks for a language model, which this is not");
   }
   for (const auto& [operand, x] :
        {std::pair("hidden", view<T, 4>(results.hidden)), std::pair("embedded", view<T, 4>(results.embedded))}) {
     const bool is_dense = x.is_absent() || (x.stride[3] == 1 && x.stride[2] == d && x.stride[1] == s * d);
-    if (!is_dense) check::fail(name, operand, x, "must have densely packed tokens");
+    if (!is_dense) check::fail(forward_name, operand, x, "must have densely packed tokens");
   }
 }
 
@@ -73,7 +73,7 @@ template <class T>
 sycl::event run(context& ctx, const transformer<T>& model, const token_batch& batch, const forward_results<T>& results,
                 const forward_options<T>& options, const events& dependencies) {
   const transformer_config& config = model.config();
-  check::device_type<T>(name, ctx);
+  check::device_type<T>(forward_name, ctx);
   check_results(config, batch, results, options);
   const std::int64_t b = batch.size(), s = batch.tokens(), rows = b * s, d = config.width;
   forward_views<T> views;
@@ -88,11 +88,11 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
         "token_logits need all");
   }
   const std::int64_t count = model.values().size();
-  check::optional_input(name, "rounded_values", options.rounded_values, {count});
+  check::optional_input(forward_name, "rounded_values", options.rounded_values, {count});
   if (!options.rounded_values.is_absent()) {
     const bool is_dense = options.rounded_values.stride[0] == 1;
     if (!std::is_same_v<T, float> || !is_dense) {
-      check::fail(name, "rounded_values", options.rounded_values, "must be contiguous, and the model of float");
+      check::fail(forward_name, "rounded_values", options.rounded_values, "must be contiguous, and the model of float");
     }
     if (options.training || (options.record != nullptr && options.record->what() != keep::heads)) {
       throw invalid_argument("forward: rounded_values are for passes that no backward pass follows");
@@ -100,7 +100,7 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
   }
   const bool needs_pooled = !results.pooled.is_absent() || !results.logits.is_absent();
 
-  operation op(ctx, name, dependencies);
+  operation op(ctx, forward_name, dependencies);
   const std::span<const parameter> parameters(model.parameters());
   const detail::outer_weights<const T> outer(parameters, model.values().data());
   detail::pass<T> pass{ctx, config, batch.device_lengths(), options.training, options.dropout};

@@ -8,7 +8,7 @@
 namespace nullscope {
 namespace {
 
-constexpr const char* function = "range_basis";
+constexpr const char* range_basis_name = "range_basis";
 
 std::vector<std::int64_t> null_dimensions(std::int64_t tokens, const std::vector<std::int64_t>& ranks) {
   std::vector<std::int64_t> dimensions;
@@ -29,7 +29,7 @@ range_tensors<T> compute(context& ctx, const head_values<T>& operands, const ran
   tensor<std::int32_t> status(ctx, {batch});
   const view<T, 3> basis = result.basis;
 
-  operation op(ctx, function);
+  operation op(ctx, range_basis_name);
   if (!basis.empty()) {
     op.run([=](sycl::queue& queue, const events& dependencies) {
       return queue.fill(basis.data, T(0), static_cast<std::size_t>(basis.size()), dependencies);
@@ -45,7 +45,7 @@ range_tensors<T> compute(context& ctx, const head_values<T>& operands, const ran
   const std::vector<std::int64_t> failed = detail::failed_ids(status.to_host(), result.rank);
   if (!failed.empty()) {
     throw computation_error(fmt::format("{}: {} of {} matrices hold NaN or infinity, overflow, or did not converge: {}",
-                                        function, failed.size(), batch, fmt::join(failed, ", ")),
+                                        range_basis_name, failed.size(), batch, fmt::join(failed, ", ")),
                             failed);
   }
   result.null_dimension = null_dimensions(tokens, result.rank);
@@ -59,19 +59,20 @@ range_tensors<T> compute(context& ctx, const head_values<T>& operands, const ran
 
 template <class T>
 range_tensors<T> range_basis(context& ctx, const tensor<T>& v, const tensor<T>& h, const range_options& options) {
-  head_values<T> operands{detail::matrices_of(function, "v", v), detail::matrices_of(function, "h", h)};
+  head_values<T> operands{detail::matrices_of(range_basis_name, "v", v), detail::matrices_of(range_basis_name, "h", h)};
   if (h.shape().size() == 2) {  // one h for the whole batch
     operands.h.extent[0] = operands.v.extent[0];
     operands.h.stride[0] = 0;
   }
-  check::same_extent(function, "v", operands.v, 0, "h", operands.h, 0);  // an h without extents would count as absent
-  check::same_extent(function, "v", operands.v, 2, "h", operands.h, 1);
+  check::same_extent(range_basis_name, "v", operands.v, 0, "h", operands.h,
+                     0);  // an h without extents would count as absent
+  check::same_extent(range_basis_name, "v", operands.v, 2, "h", operands.h, 1);
   return compute(ctx, operands, options);
 }
 
 template <class T>
 range_tensors<T> range_basis(context& ctx, const tensor<T>& t, const range_options& options) {
-  return compute(ctx, head_values<T>{detail::matrices_of(function, "t", t)}, options);
+  return compute(ctx, head_values<T>{detail::matrices_of(range_basis_name, "t", t)}, options);
 }
 
 template range_tensors<float> range_basis(context&, const tensor<float>&, const tensor<float>&, const range_options&);

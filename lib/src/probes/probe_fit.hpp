@@ -11,6 +11,8 @@
 
 namespace nullscope::detail {
 
+inline constexpr const char* probes_name = "token_identifiability";
+
 /// The tokens of one fold.
 struct fold_tokens {
   std::int64_t fold = 0;

@@ -11,8 +11,6 @@
 namespace nullscope::detail {
 namespace {
 
-constexpr const char* function = "token_identifiability";
-
 std::vector<token_list> shifted(std::vector<token_list> lists, std::int64_t offset) {
   for (token_list& list : lists) {
     for (std::int32_t& token : list) token += static_cast<std::int32_t>(offset);
@@ -36,7 +34,7 @@ void check_finite(const tensor<T>& parameters, std::span<const probe> probes) {
   std::sort(failed.begin(), failed.end());
   failed.erase(std::unique(failed.begin(), failed.end()), failed.end());
   throw computation_error(
-      fmt::format("{}: the states of layers {} hold NaN or infinity", function, fmt::join(failed, ", ")), failed);
+      fmt::format("{}: the states of layers {} hold NaN or infinity", probes_name, fmt::join(failed, ", ")), failed);
 }
 
 }  // namespace
@@ -56,7 +54,7 @@ fitted_probes<T> solve_probes(const probe_problem<T>& problem, std::span<const p
   fitted_probes<T> result{tensor<T>(ctx, {count, d * d}),
                           std::vector<double>(probes.size(), std::numeric_limits<double>::quiet_NaN()),
                           std::vector<std::int64_t>(probes.size(), 0)};
-  operation op(ctx, function);
+  operation op(ctx, probes_name);
   const view<T, 3> a = op.take_array<T>(count, sources.longest(), d), b = op.take_array<T>(count, sources.longest(), d);
   problem.data.gather(op, sources.from(0), a);
   problem.data.gather(op, targets.from(0), b);
@@ -82,7 +80,7 @@ std::vector<std::int64_t> count_identified(const probe_problem<T>& problem, std:
   tensor<std::int32_t> correct(ctx, {count, device.longest()});
   const view<std::int32_t, 2> all = correct;
   {
-    operation op(ctx, function);
+    operation op(ctx, probes_name);
     probe_activations<T> x;
     x.e = op.take_array<T>(count, rows, shape.width);
     x.y = shape.map == probe_map::identity ? x.e : op.take_array<T>(count, rows, shape.width);

@@ -17,14 +17,14 @@ using detail::fold_tokens;
 using detail::probe;
 using detail::probe_problem;
 
-constexpr const char* function = "token_identifiability";
-
-[[noreturn]] void refuse(const std::string& why) { throw invalid_argument(fmt::format("{}: {}", function, why)); }
+[[noreturn]] void refuse(const std::string& why) {
+  throw invalid_argument(fmt::format("{}: {}", detail::probes_name, why));
+}
 
 template <class T>
 void check_states(const context& ctx, const tensor<T>& inputs, const tensor<T>& hidden,
                   std::span<const std::int64_t> sentences) {
-  check::device_type<T>(function, ctx);
+  check::device_type<T>(detail::probes_name, ctx);
   const auto &of_inputs = inputs.shape(), &of_hidden = hidden.shape();
   if (of_inputs.size() != 2 || inputs.size() == 0) {
     refuse(fmt::format("inputs {} should be (tokens, d), with elements", of_inputs));
@@ -267,7 +267,7 @@ std::vector<identification> token_identifiability(context& ctx, const tensor<T>&
                                                   const identifiability_options& options) {
   check_states(ctx, inputs, hidden, sentences);
   const identifiability_options all = completed(options, hidden.shape()[0]);
-  operation(ctx, function).submit_and_wait();  // inside another operation, nothing could be waited for
+  operation(ctx, detail::probes_name).submit_and_wait();  // inside another operation, nothing could be waited for
   const detail::probe_data<T> data(ctx, inputs, hidden, sentences, all.steps);
   const std::vector<fold_tokens> folds = tokens_of_folds(data, std::ssize(sentences), all);
   const probe_problem<T> problem{ctx,      data, folds, all, {all.map, inputs.shape()[1], all.training.hidden_units},

@@ -14,8 +14,6 @@
 namespace nullscope::detail {
 namespace {
 
-constexpr const char* function = "token_identifiability";
-
 /// Probes in training. Those that still train are in the first slots, in the order in which they came: probes of one
 /// fold and rate are neighbours, and one launch of Adam serves them.
 template <class T>
@@ -68,7 +66,7 @@ class trainer {
 
   /// Probes of one fold and layer start alike, whatever their learning rates.
   void initialise() {
-    operation op(ctx_, function);
+    operation op(ctx_, probes_name);
     const view<T, 2> parameters = parameters_;
     for (std::size_t i = 0; i < probes_.size(); ++i) {
       const std::int64_t fold = problem_.folds[probes_[i].place].fold;
@@ -103,7 +101,7 @@ class trainer {
     const std::int64_t batches = ceil_div(lists.longest(), rows_);
     for (std::int64_t first = 0; first < batches; first += steps_together) {
       const std::int64_t end = std::min(first + steps_together, batches);
-      operation op(ctx_, function);
+      operation op(ctx_, probes_name);
       for (std::int64_t b = first; b < end; ++b) {
         compute_gradients(op, lists.from(b * rows_));
         update(tokens, b * rows_);
@@ -149,7 +147,7 @@ class trainer {
     std::vector<token_list> tokens;
     for (const fold_tokens& one : problem_.folds) tokens.push_back(one.validation);
     const device_lists lists(ctx_, tokens, choices(), problem_.options.offset);
-    operation op(ctx_, function);
+    operation op(ctx_, probes_name);
     const view<T, 2> losses = of_slots(losses_);
     const probe_activations<T> x = activations();
     for (std::int64_t first = 0; first < losses.extent[1]; first += rows_) {
@@ -172,7 +170,7 @@ class trainer {
   void keep_best(std::int64_t epoch, const std::vector<double>& losses) {
     check_finite(losses);
     const probe_training& training = problem_.options.training;
-    operation op(ctx_, function);
+    operation op(ctx_, probes_name);
     std::vector<std::size_t> stay;
     for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
       const std::size_t i = slots_[slot];
@@ -213,7 +211,7 @@ class trainer {
     failed.erase(std::unique(failed.begin(), failed.end()), failed.end());
     throw computation_error(fmt::format("{}: the loss of probes on layers {} is not finite; the states hold NaN or "
                                         "infinity, or the learning rate is too large",
-                                        function, fmt::join(failed, ", ")),
+                                        probes_name, fmt::join(failed, ", ")),
                             failed);
   }
 

@@ -18,7 +18,7 @@
 namespace nullscope {
 namespace {
 
-constexpr const char* function = "k_means";
+constexpr const char* k_means_name = "k_means";
 
 /// The members, on the host and on the device, and what is computed from them.
 template <class T>
@@ -67,7 +67,7 @@ class members {
     const tensor<T> c(ctx_, {clusters, width_}, std::vector<T>(centroids.begin(), centroids.end()));
     const tensor<T> offset(ctx_, {clusters}, squares);
     tensor<std::int32_t> result(ctx_, {count_});
-    operation op(ctx_, function);
+    operation op(ctx_, k_means_name);
     const auto products = op.take_array<T>(count_, clusters);
     gemm(ctx_, gemm_operands<T>{centred_, transposed(view<const T, 3>(c))}, products, {.alpha = -2});
     constexpr std::int64_t items = 64;
@@ -87,22 +87,22 @@ class members {
 
 template <class T>
 void check_arguments(const context& ctx, const tensor<T>& x, const k_means_options& options) {
-  check::device_type<T>(function, ctx);
+  check::device_type<T>(k_means_name, ctx);
   if (x.shape().size() != 2 || x.size() == 0) {
-    throw invalid_argument(fmt::format("{}: x {} is not a matrix with elements", function, x.shape()));
+    throw invalid_argument(fmt::format("{}: x {} is not a matrix with elements", k_means_name, x.shape()));
   }
   if (options.clusters < 1 || options.clusters > x.shape()[0]) {
-    throw invalid_argument(fmt::format("{}: {} clusters are not from 1 to the number of rows of x {}", function,
+    throw invalid_argument(fmt::format("{}: {} clusters are not from 1 to the number of rows of x {}", k_means_name,
                                        options.clusters, x.shape()));
   }
   if (options.most_iterations < 1) {
     throw invalid_argument(
-        fmt::format("{}: most_iterations is {}; it must be at least 1", function, options.most_iterations));
+        fmt::format("{}: most_iterations is {}; it must be at least 1", k_means_name, options.most_iterations));
   }
 }
 
 /// Waiting for results is not possible inside another operation or a dry run: says so before anything is computed.
-void check_that_it_can_wait(context& ctx) { operation(ctx, function).submit_and_wait(); }
+void check_that_it_can_wait(context& ctx) { operation(ctx, k_means_name).submit_and_wait(); }
 
 template <class T>
 void check_finite(const members<T>& x) {
@@ -112,7 +112,7 @@ void check_finite(const members<T>& x) {
     if (!std::all_of(row.begin(), row.end(), [](T element) { return std::isfinite(element); })) failed.push_back(i);
   }
   if (failed.empty()) return;
-  throw computation_error(fmt::format("{}: {} of {} rows of x hold NaN or infinity: {}", function, failed.size(),
+  throw computation_error(fmt::format("{}: {} of {} rows of x hold NaN or infinity: {}", k_means_name, failed.size(),
                                       x.count(), fmt::join(failed, ", ")),
                           failed);
 }

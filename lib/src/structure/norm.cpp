@@ -16,20 +16,21 @@
 namespace nullscope {
 namespace {
 
-constexpr const char* function = "structure_norm";
+constexpr const char* structure_norm_name = "structure_norm";
 
 /// One matrix of weights for the whole batch, or one for each.
 template <class T>
 view<const T, 3> weights_of_batch(const view<const T, 3>& weights, std::int64_t batch, std::int64_t rows,
                                   std::int64_t columns) {
-  check::input(function, "weights", weights);
+  check::input(structure_norm_name, "weights", weights);
   view<const T, 3> all = weights;
   if (weights.extent[0] == 1) {
     all.extent[0] = batch;
     all.stride[0] = 0;
   }
   if (all.extent[0] != batch || all.extent[1] != rows || all.extent[2] != columns) {
-    check::fail(function, "weights", weights, fmt::format("should be ({} or 1, {}, {})", batch, rows, columns));
+    check::fail(structure_norm_name, "weights", weights,
+                fmt::format("should be ({} or 1, {}, {})", batch, rows, columns));
   }
   return all;
 }
@@ -58,14 +59,14 @@ template <class T>
 sycl::event norm_of_matrices(context& ctx, const structure_norm_operands<T>& operands, const view<T, 1>& out,
                              const events& dependencies) {
   const auto& [a, weights, b] = operands;
-  check::device_type<T>(function, ctx);
-  check::input(function, "a", a);
+  check::device_type<T>(structure_norm_name, ctx);
+  check::input(structure_norm_name, "a", a);
   const std::int64_t batch = a.extent[0], rows = a.extent[1], columns = a.extent[2];
   const view<const T, 3> w = weights_of_batch(weights, batch, rows, columns);
-  check::optional_input(function, "b", b, {batch, rows, columns});
-  check::output(function, "out", out);
-  check::shape(function, "out", out, {batch});
-  operation op(ctx, function, dependencies);
+  check::optional_input(structure_norm_name, "b", b, {batch, rows, columns});
+  check::output(structure_norm_name, "out", out);
+  check::shape(structure_norm_name, "out", out, {batch});
+  operation op(ctx, structure_norm_name, dependencies);
   const auto sums = op.take_array<T>(batch, rows);
   add_up_rows<T>(op, a, b, w, sums);
   average<T>(op, sums, out, columns);
@@ -83,17 +84,17 @@ attention_factors<T> completed(attention_factors<T> factors, attention_matrix ma
 
 template <class T>
 void check_factors(const attention_factors<T>& factors, const view<const T, 3>& weights) {
-  check::input(function, "q", factors.q);
-  check::input(function, "k", factors.k);
-  check::same_extent(function, "q", factors.q, 0, "k", factors.k, 0);
-  check::same_extent(function, "q", factors.q, 1, "weights", weights, 1);
-  check::same_extent(function, "k", factors.k, 1, "weights", weights, 2);
+  check::input(structure_norm_name, "q", factors.q);
+  check::input(structure_norm_name, "k", factors.k);
+  check::same_extent(structure_norm_name, "q", factors.q, 0, "k", factors.k, 0);
+  check::same_extent(structure_norm_name, "q", factors.q, 1, "weights", weights, 1);
+  check::same_extent(structure_norm_name, "k", factors.k, 1, "weights", weights, 2);
 }
 
 template <class T>
 sycl::event norm_of_strips(context& ctx, const streamed_structure_operands<T>& operands, const view<T, 1>& out,
                            const streamed_structure_options& options, const events& dependencies) {
-  check::device_type<T>(function, ctx);
+  check::device_type<T>(structure_norm_name, ctx);
   const attention_factors<T> a = completed(operands.a, options.matrix), b = completed(operands.b, options.matrix);
   const std::int64_t heads = a.q.extent[0], queries = a.q.extent[1], keys = a.k.extent[1];
   check_factors(a, operands.weights);
@@ -101,18 +102,18 @@ sycl::event norm_of_strips(context& ctx, const streamed_structure_operands<T>& o
   const bool has_other = !operands.b.q.is_absent();
   if (has_other) {
     check_factors(b, operands.weights);
-    check::same_extent(function, "b.q", b.q, 0, "q", a.q, 0);
+    check::same_extent(structure_norm_name, "b.q", b.q, 0, "q", a.q, 0);
   }
-  check::output(function, "out", out);
-  check::shape(function, "out", out, {heads});
+  check::output(structure_norm_name, "out", out);
+  check::shape(structure_norm_name, "out", out, {heads});
   if (options.rows < 0)
-    throw invalid_argument(fmt::format("{}: rows is {}; it must not be negative", function, options.rows));
+    throw invalid_argument(fmt::format("{}: rows is {}; it must not be negative", structure_norm_name, options.rows));
   constexpr std::int64_t strip_bytes = 4 << 20;
   const std::int64_t row_bytes = std::max<std::int64_t>(1, heads * keys * static_cast<std::int64_t>(sizeof(T)));
   const std::int64_t fitting = std::max<std::int64_t>(1, strip_bytes / row_bytes);
   const std::int64_t rows = std::min(options.rows > 0 ? options.rows : fitting, std::max<std::int64_t>(1, queries));
 
-  operation op(ctx, function, dependencies);
+  operation op(ctx, structure_norm_name, dependencies);
   const auto sums = op.take_array<T>(heads, queries);
   const auto strip = op.take_array<T>(heads, rows, keys), other = op.take_array<T>(has_other ? heads : 0, rows, keys);
   for (std::int64_t first = 0; first < queries; first += rows) {

@@ -29,8 +29,8 @@ std::vector<std::vector<std::int64_t>> batches_by_length(std::span<const trainin
 }
 
 template <class T>
-training_sums run(context& ctx, const transformer<T>& model, std::span<const training_example> examples,
-                  std::int64_t batch) {
+training_sums sums_over(context& ctx, const transformer<T>& model, std::span<const training_example> examples,
+                        std::int64_t batch) {
   if (batch < 1) throw invalid_argument(fmt::format("evaluate: batches of {}, expected at least 1", batch));
   detail::check_head("evaluate", model.config());
   check_examples(model.config(), examples);
@@ -73,11 +73,11 @@ training_sums run(context& ctx, const transformer<T>& model, std::span<const tra
 
 training_sums evaluate(context& ctx, const transformer<float>& model, std::span<const training_example> examples,
                        std::int64_t batch) {
-  return run(ctx, model, examples, batch);
+  return sums_over(ctx, model, examples, batch);
 }
 training_sums evaluate(context& ctx, const transformer<double>& model, std::span<const training_example> examples,
                        std::int64_t batch) {
-  return run(ctx, model, examples, batch);
+  return sums_over(ctx, model, examples, batch);
 }
 
 }  // namespace nullscope

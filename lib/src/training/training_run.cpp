@@ -28,10 +28,10 @@ void check_options(const training_run_options& options) {
 }
 
 template <class T>
-class run {
+class epochs_run {
  public:
-  run(trainer<T>& training, std::span<const training_example> examples, const data_split& split,
-      const training_run_options& options)
+  epochs_run(trainer<T>& training, std::span<const training_example> examples, const data_split& split,
+             const training_run_options& options)
       : training_(training), examples_(examples), split_(split), options_(options) {
     check_options(options);
     if (split.training.empty() || split.validation.empty()) {
@@ -185,7 +185,7 @@ class run {
 template <class T>
 training_history train(trainer<T>& training, std::span<const training_example> examples, const data_split& split,
                        const training_run_options& options) {
-  return run<T>(training, examples, split, options).go();
+  return epochs_run<T>(training, examples, split, options).go();
 }
 
 template training_history train(trainer<float>&, std::span<const training_example>, const data_split&,

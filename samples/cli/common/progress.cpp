@@ -21,17 +21,17 @@ std::string duration_text(double seconds) {
 progress_bar::progress_bar(double total, double done)
     : is_enabled_(isatty(STDERR_FILENO) == 1), total_(total), done_(done), done_before_(done) {}
 
-void progress_bar::draw(const std::string& text) {
+void progress_bar::draw(const std::string& text, double under_way) {
   const clock::time_point now = clock::now();
   if (!is_enabled_ || now - last_ < std::chrono::milliseconds(200)) return;
   last_ = now;
   constexpr int width = 30;
-  const double share = total_ > 0 ? done_ / total_ : 1;
+  const double done = done_ + under_way, share = total_ > 0 ? done / total_ : 1;
   const auto full = static_cast<int>(share * width);
-  const double elapsed = std::chrono::duration<double>(now - start_).count(), fresh = done_ - done_before_;
+  const double elapsed = std::chrono::duration<double>(now - start_).count(), fresh = done - done_before_;
   // Not from the first units, during which kernels are compiled.
   const std::string left =
-      fresh > 0.05 * (total_ - done_before_) ? duration_text(elapsed / fresh * (total_ - done_)) + " left" : "";
+      fresh > 0.05 * (total_ - done_before_) ? duration_text(elapsed / fresh * (total_ - done)) + " left" : "";
   fmt::print(stderr, "\r\033[K[{:#<{}}{:<{}}] {:3.0f} %  {}  {}", "", full, "", width - full, 100 * share, text, left);
   std::fflush(stderr);
   is_drawn_ = true;

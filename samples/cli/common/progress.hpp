@@ -16,8 +16,9 @@ class progress_bar {
 
   void advance(double work) { done_ += work; }
 
-  /// Draws the bar with `text` next to it, at most five times per second.
-  void draw(const std::string& text);
+  /// Draws the bar with `text` next to it, at most five times per second. `under_way` is work of what has begun and is
+  /// not complete.
+  void draw(const std::string& text, double under_way = 0);
 
   /// Removes the bar, so that something else can be printed.
   void clear();

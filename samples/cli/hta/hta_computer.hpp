@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <nullscope/gemm.hpp>
 #include <nullscope/hidden_token_attribution.hpp>
 #include <string>
@@ -18,10 +19,12 @@ class hta_computer {
                const sycl::device& device)
       : texts_(texts), options_(options), ctx_(device), model_(load_transformer<T>(ctx_, source.folder())) {}
 
-  /// One line per text. Random tangents are numbered by text: they do not depend on who shares the unit.
-  std::string compute(const hta_unit& unit) {
+  /// One line per text. Random tangents are numbered by text: they do not depend on who shares the unit. Calls progress
+  /// with the share of the unit that is complete.
+  std::string compute(const hta_unit& unit, const std::function<void(double)>& progress) {
     std::vector<token_batch::sequence> sequences;
     attribution_options options = options_;
+    options.progress = progress;
     for (const std::size_t i : unit) {
       sequences.push_back(texts_[i].sequence(model_.config()));
       options.numbers.push_back(static_cast<std::int64_t>(i));

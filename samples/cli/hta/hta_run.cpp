@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <nullscope/errors.hpp>
+#include <numeric>
 #include <optional>
 
 #include "common/device_choice.hpp"
@@ -26,7 +29,9 @@ class hta_computers {
  public:
   virtual ~hta_computers() = default;
   virtual std::size_t size() const = 0;
-  virtual std::string compute(const hta_unit& unit, std::size_t worker) const = 0;
+  /// Calls progress with the share of the unit that is complete.
+  virtual std::string compute(const hta_unit& unit, std::size_t worker,
+                              const std::function<void(double)>& progress) const = 0;
   virtual double rate() const = 0;  ///< flops per second of all together
 };
 
@@ -41,8 +46,9 @@ class typed_computers : public hta_computers {
   }
 
   std::size_t size() const override { return computers_.size(); }
-  std::string compute(const hta_unit& unit, std::size_t worker) const override {
-    return computers_[worker]->compute(unit);
+  std::string compute(const hta_unit& unit, std::size_t worker,
+                      const std::function<void(double)>& progress) const override {
+    return computers_[worker]->compute(unit, progress);
   }
   double rate() const override { return computers_[0]->rate() * static_cast<double>(computers_.size()); }
 
@@ -77,10 +83,17 @@ class hta_run {
         kept += flops_of(units_[i]);
       }
     }
-    introduce(total - kept, source_.is_file() ? computers.rate() : 1);
+    introduce(total - kept, computers);
     progress_.emplace(total, kept);
     work.workers = computers.size();
-    work.compute = [&](std::size_t i, std::size_t worker) { return computers.compute(units_[i], worker); };
+    under_way_ = std::vector<std::atomic<double>>(computers.size());
+    work.compute = [&](std::size_t i, std::size_t worker) {
+      const double flops = flops_of(units_[i]);
+      const std::string result =
+          computers.compute(units_[i], worker, [&](double share) { under_way_[worker] = share * flops; });
+      under_way_[worker] = 0;  // `keep` counts it
+      return result;
+    };
     work.keep = [&](std::size_t i, const std::string& text) {
       take(i, text);
       if (journal_) journal_->append(i, text);
@@ -114,13 +127,14 @@ class hta_run {
     return flops;
   }
 
-  void introduce(double flops, double rate) const {
-    if (command_.quiet || !source_.is_file()) return;
+  void introduce(double flops, const hta_computers& computers) const {
+    constexpr double worth_a_line = 1e12;  // flops: several seconds on a CPU
+    if (command_.quiet || (!source_.is_file() && flops < worth_a_line)) return;
     constexpr double share_of_products = 0.7;
-    const double seconds = flops / rate / share_of_products;
+    const double seconds = flops / computers.rate() / share_of_products;
     fmt::print(
-        "{} texts in {} units of work, {:.2g} Tflop; about {} on {} in one process\n", texts_.size(), units_.size(),
-        flops / 1e12,
+        "{} {} in {} {} of work, {:.2g} Tflop; about {} on {} in one process\n", texts_.size(),
+        texts_.size() == 1 ? "text" : "texts", units_.size(), units_.size() == 1 ? "unit" : "units", flops / 1e12,
         seconds < 100 ? fmt::format("{:.0f} s", std::max(1.0, seconds)) : fmt::format("{:.0f} min", seconds / 60),
         identity_["device"].get<std::string>());
     std::fflush(stdout);
@@ -147,7 +161,8 @@ class hta_run {
       std::fflush(nullptr);
       std::_Exit(128 + signal);  // at once: a thread may be deep in a long unit
     }
-    progress_->draw(fmt::format("{} of {} units", finished_, units_.size()));
+    progress_->draw(fmt::format("{} of {} units", finished_, units_.size()),
+                    std::accumulate(under_way_.begin(), under_way_.end(), 0.0));
   }
 
   const hta_command& command_;
@@ -157,7 +172,8 @@ class hta_run {
   std::vector<hta_unit> units_;
   nlohmann::ordered_json identity_;
   std::vector<attribution> results_;
-  std::size_t finished_ = 0;  // units
+  std::size_t finished_ = 0;                    // units
+  std::vector<std::atomic<double>> under_way_;  // flops of the unit that each worker computes
   std::optional<work_journal> journal_;
   std::optional<progress_bar> progress_;
 };
@@ -185,7 +201,7 @@ void run_typed(const hta_command& command) {
     const std::vector<hta_unit> units =
         hta_units(texts, options.samples == 0 ? source.model().config.width : options.samples);
     return {identity_of(command, texts, options, devices[0]).dump(),
-            [&, units](std::size_t i, std::size_t worker) { return computers->compute(units[i], worker); },
+            [&, units](std::size_t i, std::size_t worker) { return computers->compute(units[i], worker, {}); },
             computers->size()};
   });
 }
