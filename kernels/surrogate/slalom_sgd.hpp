@@ -40,7 +40,7 @@ struct slalom_sgd {
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     team<Items> members(item, local);
     const std::int64_t fit = item.get_group(0);
-    const slalom_problem<T> p = problems[fit];
+    const slalom_problem<T>& p = problems[fit];
     T power1(1), power2(1);
     for (std::int64_t step = 0; step < steps[fit]; ++step) {
       power1 *= adam.beta1;

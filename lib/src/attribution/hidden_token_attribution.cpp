@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nullscope/rows.hpp>
+#include <optional>
 
 #include "lib/src/attribution/attribution_run.hpp"
 #include "lib/src/attribution/contributions.hpp"
@@ -96,29 +97,29 @@ class collected_norms {
 template <class T>
 std::vector<attribution> run(context& ctx, const transformer<T>& model, const token_batch& batch,
                              const attribution_options& given) {
-  detail::attribution_run<T> work(ctx, model, batch, given);
-  const attribution_options& options = work.options();
+  std::optional<detail::attribution_run<T>> work(std::in_place, ctx, model, batch, given);
+  const attribution_options options = work->options();
   const bool is_spectral = options.norm == attribution_norm::spectral;
   const auto reduction = options.norm == attribution_norm::sum ? row_reduction::sum : row_reduction::sum_of_squares;
-  const std::int64_t at_once = work.slots_at_once(is_spectral), per_token = work.per_token();
+  const std::int64_t slots = work->slots(), at_once = work->slots_at_once(is_spectral), per_token = work->per_token();
   collected_norms<T> norms(batch, options, per_token, model.config().width);
   std::vector<std::vector<T>> values(options.layers.size());
   std::vector<detail::spectral_buffers<T>> spectral(options.layers.size());
-  for (std::int64_t first = 0; first < work.slots(); first += at_once) {
-    const std::int64_t count = std::min(at_once, work.slots() - first);
+  for (std::int64_t first = 0; first < slots; first += at_once) {
+    const std::int64_t count = std::min(at_once, slots - first);
     std::int64_t first_row = 0;
-    work.sweep(first, count,
-               [&](operation& op, std::size_t layer, std::int64_t row, const view<T, 4>& tangents) {
-                 first_row = row;
-                 if (is_spectral) {
-                   detail::find_spectral_norms(op, tangents, per_token, options.power_iterations, spectral[layer]);
-                   return;
-                 }
-                 const view<T, 3> rows = merge(tangents, 0);
-                 const view<T, 2> reduced = op.take_array<T>(rows.extent[0], rows.extent[1]);
-                 row_reduce(ctx, rows, reduced, reduction);
-                 to_host(op, reduced, values[layer]);
-               })
+    work->sweep(first, count,
+                [&](operation& op, std::size_t layer, std::int64_t row, const view<T, 4>& tangents) {
+                  first_row = row;
+                  if (is_spectral) {
+                    detail::find_spectral_norms(op, tangents, per_token, options.power_iterations, spectral[layer]);
+                    return;
+                  }
+                  const view<T, 3> rows = merge(tangents, 0);
+                  const view<T, 2> reduced = op.take_array<T>(rows.extent[0], rows.extent[1]);
+                  row_reduce(ctx, rows, reduced, reduction);
+                  to_host(op, reduced, values[layer]);
+                })
         .wait_and_throw();
     for (std::size_t layer = 0; layer < options.layers.size(); ++layer) {
       if (!is_spectral) {
@@ -131,9 +132,10 @@ std::vector<attribution> run(context& ctx, const transformer<T>& model, const to
       }
     }
     if (options.progress) {
-      options.progress(static_cast<double>(first + count) / static_cast<double>(work.slots()));
+      options.progress(static_cast<double>(first + count) / static_cast<double>(slots));
     }
   }
+  work.reset();  // contributions of long texts take as much memory as the norms
   return norms.finished();
 }
 

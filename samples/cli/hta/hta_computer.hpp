@@ -30,9 +30,13 @@ class hta_computer {
       options.numbers.push_back(static_cast<std::int64_t>(i));
     }
     const token_batch batch(ctx_, model_.config(), sequences);
+    std::vector<attribution> all = hidden_token_attribution(ctx_, model_, batch, options);
+    constexpr std::size_t large = 1 << 22;  // numbers: beside those of a long text there is no room for the workspace
+    if (all.front().norm.size() > large) ctx_.release_workspace();
     std::string result;
-    for (const attribution& of : hidden_token_attribution(ctx_, model_, batch, options)) {
-      result += encode_attribution(of) + "\n";
+    for (attribution& of : all) {
+      append_attribution(result, of);
+      of = {};
     }
     return result;
   }

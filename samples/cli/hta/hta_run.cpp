@@ -89,7 +89,7 @@ class hta_run {
     under_way_ = std::vector<std::atomic<double>>(computers.size());
     work.compute = [&](std::size_t i, std::size_t worker) {
       const double flops = flops_of(units_[i]);
-      const std::string result =
+      std::string result =
           computers.compute(units_[i], worker, [&](double share) { under_way_[worker] = share * flops; });
       under_way_[worker] = 0;  // `keep` counts it
       return result;
@@ -146,7 +146,7 @@ class hta_run {
     for (const std::size_t i : units_[unit]) {
       const std::size_t end = text.find('\n', begin);
       if (end == std::string::npos) throw invalid_argument("a result of another process or run is incomplete");
-      results_[i] = decode_attribution(text.substr(begin, end - begin),
+      results_[i] = decode_attribution(std::string_view(text).substr(begin, end - begin),
                                        static_cast<std::int64_t>(texts_[i].tokens.ids.size()), options_.layers);
       begin = end + 1;
     }

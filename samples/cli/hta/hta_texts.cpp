@@ -10,7 +10,8 @@
 namespace nullscope::cli {
 namespace {
 
-/// Eight hexadecimal digits for each number.
+constexpr std::size_t digits_of_a_number = 8;  // hexadecimal ones, of the bits of a float
+
 void append_numbers(std::string& text, const std::vector<double>& numbers) {
   constexpr char digits[] = "0123456789abcdef";
   for (const double number : numbers) {
@@ -23,9 +24,10 @@ void append_numbers(std::string& text, const std::vector<double>& numbers) {
 
 std::vector<double> numbers_of(std::string_view text) {
   std::vector<double> numbers;
-  for (std::size_t i = 0; i + 8 <= text.size(); i += 8) {
+  numbers.reserve(text.size() / digits_of_a_number);
+  for (std::size_t i = 0; i + digits_of_a_number <= text.size(); i += digits_of_a_number) {
     std::uint32_t bits = 0;
-    std::from_chars(text.data() + i, text.data() + i + 8, bits, 16);
+    std::from_chars(text.data() + i, text.data() + i + digits_of_a_number, bits, 16);
     float number = 0;
     std::memcpy(&number, &bits, sizeof(number));
     numbers.push_back(number);
@@ -51,25 +53,26 @@ std::vector<hta_unit> hta_units(const std::vector<input_text>& texts, std::int64
   return units;
 }
 
-std::string encode_attribution(const attribution& of) {
-  std::string text;
+void append_attribution(std::string& text, const attribution& of) {
+  const std::size_t numbers = of.norm.size() + of.contribution.size() + of.standard_error.size();
+  text.reserve(text.size() + digits_of_a_number * numbers + 1);
   append_numbers(text, of.norm);
   append_numbers(text, of.contribution);
   append_numbers(text, of.standard_error);
-  return text;
+  text += '\n';
 }
 
-attribution decode_attribution(const std::string& text, std::int64_t tokens, const std::vector<std::int64_t>& layers) {
+attribution decode_attribution(std::string_view text, std::int64_t tokens, const std::vector<std::int64_t>& layers) {
   attribution of;
   of.tokens = tokens;
   of.layers = layers;
-  const std::size_t digits = 8 * layers.size() * static_cast<std::size_t>(tokens * tokens);
+  const std::size_t digits = digits_of_a_number * layers.size() * static_cast<std::size_t>(tokens * tokens);
   if (text.size() != 2 * digits && text.size() != 3 * digits) {
     throw invalid_argument("a result of another process or run does not fit its text");
   }
-  of.norm = numbers_of(std::string_view(text).substr(0, digits));
-  of.contribution = numbers_of(std::string_view(text).substr(digits, digits));
-  of.standard_error = numbers_of(std::string_view(text).substr(2 * digits));
+  of.norm = numbers_of(text.substr(0, digits));
+  of.contribution = numbers_of(text.substr(digits, digits));
+  of.standard_error = numbers_of(text.substr(2 * digits));
   return of;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nullscope/hidden_token_attribution.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/text_input.hpp"
@@ -18,7 +19,7 @@ using hta_unit = std::vector<std::size_t>;
 std::vector<hta_unit> hta_units(const std::vector<input_text>& texts, std::int64_t tangents_per_token);
 
 /// The numbers of an attribution in single precision, as they go to the file, as a line of text, and back.
-std::string encode_attribution(const attribution& of);
-attribution decode_attribution(const std::string& text, std::int64_t tokens, const std::vector<std::int64_t>& layers);
+void append_attribution(std::string& text, const attribution& of);
+attribution decode_attribution(std::string_view text, std::int64_t tokens, const std::vector<std::int64_t>& layers);
 
 }  // namespace nullscope::cli
