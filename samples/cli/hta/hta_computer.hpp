@@ -1,6 +1,7 @@
 /// Computes the attribution of units of texts on the device of this process.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <nullscope/gemm.hpp>
@@ -51,12 +52,16 @@ class hta_computer {
     const std::int64_t d = model_.config().width;
     tensor<In> a(ctx_, {side, d}), b(ctx_, {d, side});
     for (tensor<In>* x : {&a, &b}) x->copy_from(std::vector<In>(static_cast<std::size_t>(x->size()), In(1.0f)));
+    using clock = std::chrono::steady_clock;
+    using seconds = std::chrono::duration<double>;
     matrix_product(ctx_, a, b);
-    const auto start = std::chrono::steady_clock::now();
-    constexpr int times = 4;
-    for (int i = 0; i < times; ++i) matrix_product(ctx_, a, b);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    return times * 2.0 * side * side * static_cast<double>(d) / taken.count();
+    seconds best = seconds::max();
+    for (const auto start = clock::now(); clock::now() - start < std::chrono::milliseconds(50);) {
+      const auto before = clock::now();
+      matrix_product(ctx_, a, b);
+      best = std::min<seconds>(best, clock::now() - before);
+    }
+    return 2.0 * side * side * static_cast<double>(d) / best.count();
   }
 
   const std::vector<input_text>& texts_;
