@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <sycl/sycl.hpp>
 
@@ -57,22 +58,25 @@ class svd_group {
     for (std::int64_t i = rank() * W; i < length; i += ranks() * W) body(i);
   }
 
-  /// total[i] = the sum of all lanes of x[i] over the team.
-  template <int Count>
-  void sum_over_team(const numbers (&x)[Count], T (&total)[Count]) {
+  /// The sum of all lanes of each of x over the team. (std::array: AdaptiveCpp 24.10 aligns arrays of three doubles,
+  /// private to work-items, to 16 bytes, and puts them 24 bytes apart.)
+  template <std::size_t Count>
+  std::array<T, Count> sum_over_team(const std::array<numbers, Count>& x) {
     static_assert(Count <= most_sums);
+    std::array<T, Count> total;
     if constexpr (one_work_item) {
-      for (int i = 0; i < Count; ++i) total[i] = sum(x[i]);
+      for (std::size_t i = 0; i < Count; ++i) total[i] = sum(x[i]);
     } else {
       T* const set = next_set();
-      for (int i = 0; i < Count; ++i) set[i * items_ + id_] = x[i].lanes;
+      for (std::size_t i = 0; i < Count; ++i) set[static_cast<std::int64_t>(i) * items_ + id_] = x[i].lanes;
       barrier();
-      for (int i = 0; i < Count; ++i) {
-        const T* const of_team = set + i * items_ + team() * ranks_;
+      for (std::size_t i = 0; i < Count; ++i) {
+        const T* const of_team = set + static_cast<std::int64_t>(i) * items_ + team() * ranks_;
         total[i] = 0;
         for (std::int64_t r = 0; r < ranks_; ++r) total[i] += of_team[r];
       }
     }
+    return total;
   }
 
   /// The x of all work-items of the group, combined.

@@ -4,6 +4,7 @@
 /// work-item with wide packs.
 #pragma once
 
+#include <array>
 #include <cstddef>
 
 #include "kernels/core/sub_groups.hpp"
@@ -48,14 +49,12 @@ struct svd_jacobi {
 
   /// The inner product of two columns, over a team; zero if it has none.
   T dot(team_group& group, const T* x, const T* y, bool are_there = true) const {
-    P total[1] = {P(0)};
+    std::array<P, 1> total = {P(0)};
     if (are_there) {
       group.for_packs(layout.padded(layout.m),
                       [&](std::int64_t i) { total[0] = fma(load<W>(x + i), load<W>(y + i), total[0]); });
     }
-    T result[1];
-    group.sum_over_team(total, result);
-    return result[0];
+    return group.sum_over_team(total)[0];
   }
 
   /// The square root of x > 0, accurate to the last digit even where the device's own is not.
@@ -141,7 +140,7 @@ struct svd_jacobi {
   bool rotate(team_group& group, T* memory, std::int64_t p, std::int64_t q, bool are_there) const {
     T* const x = column_of_a(memory, p);
     T* const y = column_of_a(memory, q);
-    P products[3] = {P(0), P(0), P(0)};
+    std::array<P, 3> products = {P(0), P(0), P(0)};
     if (are_there) {
       group.for_packs(layout.padded(layout.m), [&](std::int64_t i) {
         const P from_x = load<W>(x + i), from_y = load<W>(y + i);
@@ -150,8 +149,7 @@ struct svd_jacobi {
         products[2] = fma(from_x, from_y, products[2]);
       });
     }
-    T sums[3];
-    group.sum_over_team(products, sums);
+    const std::array<T, 3> sums = group.sum_over_team(products);
     const T alpha = sums[0], beta = sums[1], gamma = sums[2];
     const T tolerance = std::numeric_limits<T>::epsilon() * sycl::fmax(T(4), sycl::sqrt(T(layout.m)) / 2);
     const bool is_needed =

@@ -24,10 +24,12 @@ pack<T, W> polynomial(const T (&c)[Count], pack<T, W> x) {
     const number square = x * x;
     constexpr int last = (Count - 1) / 2 * 2;
     number sum = pair(last);
+#pragma unroll
     for (int i = last - 2; i >= 0; i -= 2) sum = fma(sum, square, pair(i));
     return sum;
   } else {
     number sum(c[Count - 1]);
+#pragma unroll
     for (int i = Count - 2; i >= 0; --i) sum = fma(sum, x, number(c[i]));
     return sum;
   }
