@@ -24,24 +24,22 @@ pack<T, W> polynomial(const T (&c)[Count], pack<T, W> x) {
     const number square = x * x;
     constexpr int last = (Count - 1) / 2 * 2;
     number sum = pair(last);
-#pragma unroll
     for (int i = last - 2; i >= 0; i -= 2) sum = fma(sum, square, pair(i));
     return sum;
   } else {
     number sum(c[Count - 1]);
-#pragma unroll
     for (int i = Count - 2; i >= 0; --i) sum = fma(sum, x, number(c[i]));
     return sum;
   }
 }
 
 /// The constants of exp for a number type. `shift` is 1.5 * 2^(mantissa bits): adding it rounds to an integer, which is
-/// then in the low bits.
+/// then in the low bits. Hidden: AdaptiveCpp 24.10 links kernels for CPUs as a library, without -fPIC.
 template <class T>
 struct exp_constants;
 
 template <>
-struct exp_constants<float> {
+struct [[gnu::visibility("hidden")]] exp_constants<float> {
   static constexpr int mantissa_bits = 23, bias = 127, spare = 64;
   static constexpr float shift = 0x1.8p23f, spare_scale = 0x1p-64f;
   static constexpr float lowest = -104.5f, highest = 89.f;  // beyond them the result is 0, infinity
@@ -54,7 +52,7 @@ struct exp_constants<float> {
 };
 
 template <>
-struct exp_constants<double> {
+struct [[gnu::visibility("hidden")]] exp_constants<double> {
   static constexpr int mantissa_bits = 52, bias = 1023, spare = 512;
   static constexpr double shift = 0x1.8p52, spare_scale = 0x1p-512;
   static constexpr double lowest = -746., highest = 710., limit = 708.;
