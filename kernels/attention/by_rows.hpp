@@ -7,7 +7,6 @@
 #include <limits>
 #include <nullscope/view.hpp>
 #include <sycl/sycl.hpp>
-#include <utility>
 
 #include "kernels/attention/growing_triangle.hpp"
 #include "kernels/blas/row.hpp"
@@ -50,17 +49,16 @@ struct attention_by_rows {
     team<Items> members(item, local);
     const std::int64_t head = item.get_group(0), columns = u.extent[2], ld = padded(columns), full = rank(head);
     if (full < 0) return fill(members, head, std::numeric_limits<T>::quiet_NaN());
-    T* at = memory + head * memory_of(columns);
-    for (std::int64_t i = members.rank() * W; i < memory_of(columns); i += Items * W) store(at + i, numbers(T(0)));
+    T* const mine = memory + head * memory_of(columns);
+    for (std::int64_t i = members.rank() * W; i < memory_of(columns); i += Items * W) store(mine + i, numbers(T(0)));
     members.barrier();
-    const auto take = [&](std::int64_t rows) { return std::exchange(at, at + rows * ld); };
-    triangle in_span{take(columns), 0, ld}, in_u{take(columns), full, ld};
-    T* const basis = take(columns);
-    T* const x = take(1);       // a row of U
-    T* const along = take(1);   // the same, in the coordinates of the basis
-    T* const wanted = take(1);  // a row of p, then that of the solution in some coordinates
-    T* const y = take(1);
-    T* const total = take(1);  // the sum of the rows of U so far
+    triangle in_span{mine, 0, ld}, in_u{mine + columns * ld, full, ld};
+    T* const basis = mine + 2 * columns * ld;
+    T* const x = basis + columns * ld;  // a row of U
+    T* const along = x + ld;            // the same, in the coordinates of the basis
+    T* const wanted = along + ld;       // a row of p, then that of the solution in some coordinates
+    T* const y = wanted + ld;
+    T* const total = y + ld;  // the sum of the rows of U so far
     const T least = tolerance * longest_row(members, head);
     const std::int64_t before = u.extent[1] - p.extent[1];  // keys that the first query sees besides its own
     for (std::int64_t i = 0; i < -before && i < p.extent[1]; ++i) put(members, head, i, nullptr, T(0), T(0));
