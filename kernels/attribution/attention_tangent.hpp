@@ -68,9 +68,8 @@ struct attention_tangent {
     b.products = b.weights + step * Shape::score_stride;
     b.sums = b.products + step * Shape::score_stride;
     const std::int64_t visible = visibility.keys_of(b.batch, b.row0 + b.rows - 1, keys);  // the last query sees most
-    for (std::int64_t key0 = 0; key0 == 0 || key0 < visible; key0 += Shape::key_block) {
-      b.key0 = key0;
-      b.count = static_cast<int>(std::min<std::int64_t>(Shape::key_block, visible - key0));
+    for (b.key0 = 0; b.key0 == 0 || b.key0 < visible; b.key0 += Shape::key_block) {
+      b.count = static_cast<int>(std::min<std::int64_t>(Shape::key_block, visible - b.key0));
       for_row_panels(item, b, [&](int row, int lane) {
         for (int column = 0; column < b.count; column += Shape::columns) weights_of(b, row, column, lane);
       });

@@ -18,7 +18,7 @@ class team {
   /// Bytes of local memory that a kernel gives to its team: two sets of one number per work-item.
   static constexpr std::size_t local_bytes = Items == 1 ? 0 : 2 * Items * sizeof(double);
 
-  team(const sycl::nd_item<1>& item, std::byte* local) : item_(item), local_(local), turn_(2 * rank()) {}
+  team(const sycl::nd_item<1>& item, std::byte* local) : item_(item), local_(local) {}
 
   /// This work-item's place in the team, 0 to Items - 1.
   int rank() const {
@@ -61,7 +61,7 @@ class team {
   T across_items(T mine, Combine combine) {
     // Two sets are used in turn, so that no barrier is needed at the end: before a set is written again, all work-items
     // have passed the barrier of the reduction in between, and so have finished reading it.
-    T* set = reinterpret_cast<T*>(local_ + (turn_ & 1) * local_bytes / 2);
+    T* set = reinterpret_cast<T*>(local_ + turn_ * local_bytes / 2);
     turn_ ^= 1;
     set[rank()] = mine;
     barrier();
@@ -84,9 +84,7 @@ class team {
 
   const sycl::nd_item<1>& item_;
   std::byte* local_;
-  /// The lowest bit says which set is next. The others are the work-item's own: AdaptiveCpp 24.10 keeps a variable that
-  /// is the same in all work-items of a CPU's group once for all, and each of them would change it.
-  int turn_;
+  int turn_ = 0;
 };
 
 }  // namespace nullscope::kernels
