@@ -28,7 +28,9 @@ namespace nullscope::kernels {
 ///
 /// The offset of a query is the maximum of its first scores, and changes only if later ones exceed it by 2^20: the
 /// exponentials then stay far from overflow, and there is nothing to correct in nearly all blocks.
-template <class In, class T, class Shape>
+///
+/// HasBias is a parameter because a bias that is merely asked for keeps the tiles of scores out of the registers.
+template <class In, class T, class Shape, bool HasBias>
 struct attention_forward_vectors {
   static constexpr const char* source = __FILE__;
   static constexpr int dimensions = 1;
@@ -45,7 +47,7 @@ struct attention_forward_vectors {
   view<const T, 4> k, v;                   // (batch, heads, keys, dk), (batch, heads, keys, dv); last stride 1
   view<T, 4> out;                          // (batch, heads, queries, dv)
   view<T, 3> log_sum_exp, sum_of_squares;  // (batch, heads, queries); null: not wanted
-  score_bias<T> bias;
+  score_bias<T> bias;                      // if HasBias
   attention_visibility visibility;
   score_scale<T> scale;
   std::int64_t panels, query_blocks;
@@ -131,7 +133,7 @@ struct attention_forward_vectors {
     const T* of_key[rows];
     for (int i = 0; i < rows; ++i) of_key[i] = block.keys + std::min(key + i, block.count - 1) * k.stride[2];
     clear_tile(scores);
-    if (bias.is_present()) start_from_bias<Packs>(mine, block, key, scores);
+    if constexpr (HasBias) start_from_bias<Packs>(mine, block, key, scores);
     multiply_tile_rows<width, W>(of_key, mine.queries, static_cast<int>(q.extent[3]), scores);
   }
 

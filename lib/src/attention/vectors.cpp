@@ -12,9 +12,9 @@ namespace nullscope::detail {
 
 namespace {
 
-template <class In, class T, int VectorBytes>
+template <class In, class T, int VectorBytes, bool HasBias>
 using vectors_kernel =
-    kernels::attention_forward_vectors<In, T, typename attention_vector_shapes<T, VectorBytes>::forward>;
+    kernels::attention_forward_vectors<In, T, typename attention_vector_shapes<T, VectorBytes>::forward, HasBias>;
 
 template <class Kernel>
 bool fits(const context& ctx, std::int64_t panels, std::int64_t dk, std::int64_t dv) {
@@ -75,7 +75,7 @@ bool attention_vectors_serve(const context& ctx, std::int64_t dk, std::int64_t d
     if constexpr (Bytes == 0) {
       return false;
     } else {
-      return fits<vectors_kernel<T, T, Bytes>>(ctx, 1, dk, dv);
+      return fits<vectors_kernel<T, T, Bytes, false>>(ctx, 1, dk, dv);
     }
   });
 }
@@ -84,7 +84,13 @@ template <class In, class T>
 void attention_vectors(operation& op, const attention_operands<In>& operands, const attention_results<T>& results,
                        const attention_options& options) {
   with_vector_bytes(op.ctx().layout(), [&]<int Bytes>() {
-    if constexpr (Bytes > 0) attend<vectors_kernel<In, T, Bytes>>(op, operands, results, options);
+    if constexpr (Bytes > 0) {
+      if (operands.bias.is_absent()) {
+        attend<vectors_kernel<In, T, Bytes, false>>(op, operands, results, options);
+      } else {
+        attend<vectors_kernel<In, T, Bytes, true>>(op, operands, results, options);
+      }
+    }
   });
 }
 
