@@ -44,7 +44,7 @@ struct context_state {
   bool is_in_order;
 
   workspace device_memory, host_memory;
-  sycl::event last_use;  // of the workspaces
+  sycl::event last_use;  // of the workspaces; of anything, if the queue is in order
 
   std::unordered_map<const kernel_description*, sycl::kernel> kernels;
 

@@ -57,31 +57,32 @@ void note_needs(detail::context_state& state) {
 }
 
 /// Launches the steps. Each waits for the steps before it, or, if it runs beside the one before, for what that waits
-/// for.
+/// for. An in-order queue implies this for kernels. Work on the host names what it waits for all the same: otherwise the
+/// kernels before it run without the thread that waits for them (bench/TUNING.md).
 sycl::event submit_steps(detail::context_state& state) {
   events waits_for = state.dependencies, running;
   const bool uses_workspace = state.device_memory.was_used() || state.host_memory.was_used();
-  if (uses_workspace && !state.is_in_order) waits_for.push_back(state.last_use);
+  const bool begins_on_host = !state.steps.empty() && state.steps.front().kernel == nullptr;
+  if (state.is_in_order ? begins_on_host : uses_workspace) waits_for.push_back(state.last_use);
+  bool is_first = true;
   try {
     for (const detail::recorded_step& step : state.steps) {
       if (step.order == step_order::next && !running.empty()) {
-        if (state.is_in_order) {
-          waits_for.clear();
-          running.clear();
-        } else {
-          waits_for = std::exchange(running, {});
-        }
+        std::swap(waits_for, running);
+        running.clear();
+        is_first = false;
       }
+      const bool is_implied = state.is_in_order && !is_first && step.kernel != nullptr;
       const sycl::kernel* code = nullptr;
 #ifndef NULLSCOPE_SINGLE_SOURCE
       if (step.kernel != nullptr) code = &state.kernels.at(step.kernel);
 #endif
-      running.push_back(step.command(state.queue, code, waits_for));
+      running.push_back(step.command(state.queue, code, is_implied ? events{} : waits_for));
     }
     sycl::event last = running.size() == 1 || (state.is_in_order && !running.empty())
                            ? running.back()
                            : join(state.queue, running.empty() ? waits_for : running);
-    if (uses_workspace) state.last_use = last;
+    if (uses_workspace || state.is_in_order) state.last_use = last;
     return last;
   } catch (...) {  // what runs already may use the workspace and the operands
     try {
