@@ -52,6 +52,30 @@ TEST_P(operation_test, steps_beside_each_other_are_both_waited_for) {
   }
 }
 
+// The order of an in-order queue is not enough: kernels use all cores if what follows on the host waits for them.
+TEST_P(operation_test, work_on_the_host_is_told_what_it_waits_for) {
+  const auto events_named = [](operation& op) {
+    std::size_t count = 0;
+    op.run([&](sycl::queue&, const events& dependencies) {
+      count = dependencies.size();
+      return dependencies.empty() ? sycl::event() : dependencies.back();
+    });
+    op.submit().wait();
+    return count;
+  };
+  for (context* ctx : {&ctx_, &out_of_order_}) {
+    tensor<int> x = rubbish();
+    operation op(*ctx, "after a kernel of the same operation");
+    op.launch(range_, 0, count_from{x.data(), 0});
+    EXPECT_EQ(events_named(op), 1U);
+  }
+  tensor<int> x = rubbish();
+  const sycl::event before = launch(ctx_, range_, 0, slow_increment{x.data(), slow});
+  operation op(ctx_, "after another operation on an in-order queue");
+  EXPECT_EQ(events_named(op), 1U);
+  EXPECT_TRUE(is_complete(before));
+}
+
 TEST_P(operation_test, an_operation_without_steps_is_complete_when_its_dependencies_are) {
   for (context* ctx : {&ctx_, &out_of_order_}) {
     tensor<int> x = rubbish();
