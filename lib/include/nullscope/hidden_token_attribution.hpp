@@ -71,6 +71,13 @@ std::vector<attribution> hidden_token_attribution(context& ctx, const transforme
 std::vector<attribution> hidden_token_attribution(context& ctx, const transformer<double>& model,
                                                   const token_batch& batch, const attribution_options& options = {});
 
+/// Throws what hidden_token_attribution would throw for this batch before it computes anything, above all
+/// invalid_argument if `memory` is too small. Computes nothing itself.
+void check_attribution(context& ctx, const transformer<float>& model, const token_batch& batch,
+                       const attribution_options& options = {});
+void check_attribution(context& ctx, const transformer<double>& model, const token_batch& batch,
+                       const attribution_options& options = {});
+
 /// Flops of the matrix products for one sequence of so many tokens, to tell beforehand how long a run takes. Counts
 /// what `merging` chooses if there is enough memory.
 double attribution_flops(const transformer_config& config, std::int64_t tokens, const attribution_options& options);

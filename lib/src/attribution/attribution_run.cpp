@@ -77,7 +77,7 @@ bool merging_pays(const transformer_config& config, double tangents) {
 
 template <class T>
 attribution_run<T>::attribution_run(context& ctx, const transformer<T>& model, const token_batch& batch,
-                                    const attribution_options& options)
+                                    const attribution_options& options, run_purpose purpose)
     : ctx_(ctx),
       model_(model),
       batch_(batch),
@@ -86,20 +86,20 @@ attribution_run<T>::attribution_run(context& ctx, const transformer<T>& model, c
       record_(ctx, model.config(), batch.size(), batch.tokens(), keep::backward),
       bias_(relative_table(ctx, model, batch.tokens())),
       layers_(ctx, model, batch, record_.views(batch.size(), batch.tokens()), bias_, options.rounded_products) {
-  forward(ctx, model, batch, {}, {.record = &record_}).wait_and_throw();
-  draw_directions();
-  choose_merging();
+  if (purpose == run_purpose::compute) forward(ctx, model, batch, {}, {.record = &record_}).wait_and_throw();
+  draw_directions(purpose);
+  choose_merging(purpose);
 }
 
 template <class T>
-void attribution_run<T>::draw_directions() {
+void attribution_run<T>::draw_directions(run_purpose purpose) {
   const std::int64_t d = model_.config().width, k = per_token_, b = batch_.size(), s = batch_.tokens();
+  directions_ = options_.samples == 0 ? tensor<T>(ctx_, {1, 1, d, d}) : tensor<T>(ctx_, {b, s, k, d});
+  if (purpose == run_purpose::plan) return;
   operation op(ctx_, name);
   if (options_.samples == 0) {
-    directions_ = tensor<T>(ctx_, {1, 1, d, d});
     copy(ctx_, view<const T, 2>(take_identity<T>(op, d)), view<T, 3>(contiguous(directions_.data(), d, d)));
   } else {
-    directions_ = tensor<T>(ctx_, {b, s, k, d});
     const view<T, 3> normal = op.take_array<T>(b * s, k, d), r = op.take_array<T>(b * s, k, k);
     for (std::int64_t i = 0; i < b; ++i) {  // what a token gets does not depend on the padding
       fill_normal(ctx_, contiguous(normal.data + i * s * k * d, s * k * d),
@@ -111,7 +111,7 @@ void attribution_run<T>::draw_directions() {
 }
 
 template <class T>
-void attribution_run<T>::choose_merging() {
+void attribution_run<T>::choose_merging(run_purpose purpose) {
   const transformer_config& config = model_.config();
   if (options_.merging == jacobian_merging::never) return;
   if (options_.merging == jacobian_merging::automatic && !merging_pays(config, static_cast<double>(slots()))) return;
@@ -137,6 +137,10 @@ void attribution_run<T>::choose_merging() {
     } else {
       of_layer.values = part(jacobians_);
     }
+  }
+  if (purpose == run_purpose::plan) {
+    required_workspace(ctx_, [&](context&) { layers_.merge(views); });  // it then knows of them, and computes nothing
+    return;
   }
   layers_.merge(views);
   ctx_.queue().wait_and_throw();

@@ -13,12 +13,15 @@ namespace nullscope::detail {
 /// Whether so many tangents make up for forming the Jacobians of a layer.
 bool merging_pays(const transformer_config& config, double tangents);
 
+/// `plan`: allocates what outlives a sweep, but computes nothing, so that sweeps can only be measured.
+enum class run_purpose { compute, plan };
+
 template <class T>
 class attribution_run {
  public:
   /// Runs the forward pass. Throws invalid_argument on options that cannot be.
   attribution_run(context& ctx, const transformer<T>& model, const token_batch& batch,
-                  const attribution_options& options);
+                  const attribution_options& options, run_purpose purpose = run_purpose::compute);
 
   /// Tangents per sequence, in all; slot i * per_token + c is direction c of token i.
   std::int64_t slots() const { return batch_.tokens() * per_token_; }
@@ -55,8 +58,8 @@ class attribution_run {
   const attribution_options& options() const { return options_; }
 
  private:
-  void draw_directions();
-  void choose_merging();
+  void draw_directions(run_purpose purpose);
+  void choose_merging(run_purpose purpose);
   entering_tangents<T> take_entering(operation& op, std::int64_t first, std::int64_t count);
   std::int64_t bytes_of(std::int64_t slots);
 

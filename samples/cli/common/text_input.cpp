@@ -190,14 +190,21 @@ void text_source::warn() const {
   }
 }
 
-std::size_t hash_of(const std::vector<input_text>& texts) {
-  std::size_t hash = 0;
-  const auto add = [&](std::int32_t id) { hash = hash * 1099511628211u + static_cast<std::size_t>(id) + 1; };
-  for (const input_text& text : texts) {
-    std::ranges::for_each(text.tokens.ids, add);
-    std::ranges::for_each(text.tokens.segments, add);
+void add_to(checksum& sum, const input_text& text) {
+  sum.add(static_cast<std::uint64_t>(text.index));
+  for (const std::vector<std::int32_t>* numbers : {&text.tokens.ids, &text.tokens.segments}) {
+    sum.add(numbers->size());
+    sum.add(numbers->data(), numbers->size() * sizeof(std::int32_t));
   }
-  return hash;
+  for (const std::string& part : {text.text, text.pair, text.tags.value_or(""), text.pair_tags.value_or("")}) {
+    sum.add_text(part);
+  }
+}
+
+std::string checksum_of(const std::vector<input_text>& texts) {
+  checksum sum;
+  for (const input_text& text : texts) add_to(sum, text);
+  return sum.text();
 }
 
 std::string text_source::token(std::int32_t id) const {

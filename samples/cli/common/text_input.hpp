@@ -26,6 +26,8 @@
 #include <string>
 #include <vector>
 
+#include "common/checksum.hpp"
+
 namespace nullscope::cli {
 
 struct text_input_options {
@@ -53,8 +55,9 @@ struct input_text {
   token_batch::sequence sequence(const transformer_config& config) const;
 };
 
-/// Tells texts apart in the identity of a run: of all tokens and segments.
-std::size_t hash_of(const std::vector<input_text>& texts);
+/// Tells texts apart in the settings of a run: of all tokens, with what the report of a command says of them.
+std::string checksum_of(const std::vector<input_text>& texts);
+void add_to(checksum& sum, const input_text& text);
 
 class text_source {
  public:

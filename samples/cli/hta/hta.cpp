@@ -45,10 +45,11 @@ void add_hta(CLI::App& app) {
                   "with a matrix engine)")
       ->check(CLI::IsMember({"f32", "f64", "bf16"}))
       ->capture_default_str();
-  hta->add_flag("--resume", command->resume, "Continue an interrupted run: finished texts are in <output>.journal");
+  add_resume_and_overwrite(*hta, command->rerun);
   hta->add_flag("--quiet", command->quiet, "Print nothing but errors");
   hta->add_option("--device", command->device, devices_help);
   hta->footer(
+      "Finished texts of a file are kept in <output>.journal until the end, so that --resume can continue.\n"
       "Estimates of contributions have a bias of order 1/K beside their standard error.\n"
       "With MPI (mpirun nullscope hta ...), the ranks divide the texts, with --device all the devices of a machine "
       "do;\n"

@@ -6,7 +6,10 @@
 #include <functional>
 #include <nullscope/gemm.hpp>
 #include <nullscope/hidden_token_attribution.hpp>
+#include <ranges>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hta/hta_texts.hpp"
@@ -23,14 +26,10 @@ class hta_computer {
   /// One line per text. Random tangents are numbered by text: they do not depend on who shares the unit. Calls progress
   /// with the share of the unit that is complete.
   std::string compute(const hta_unit& unit, const std::function<void(double)>& progress) {
-    std::vector<token_batch::sequence> sequences;
     attribution_options options = options_;
     options.progress = progress;
-    for (const std::size_t i : unit) {
-      sequences.push_back(texts_[i].sequence(model_.config()));
-      options.numbers.push_back(static_cast<std::int64_t>(i));
-    }
-    const token_batch batch(ctx_, model_.config(), sequences);
+    for (const std::size_t i : unit) options.numbers.push_back(static_cast<std::int64_t>(i));
+    const token_batch batch = batch_of(unit);
     std::vector<attribution> all = hidden_token_attribution(ctx_, model_, batch, options);
     constexpr std::size_t large = 1 << 22;  // numbers: beside those of a long text there is no room for the workspace
     if (all.front().norm.size() > large) ctx_.release_workspace();
@@ -42,10 +41,25 @@ class hta_computer {
     return result;
   }
 
+  /// Throws invalid_argument if the memory is too small for one of the units. The longest texts are looked at first.
+  void check(const std::vector<hta_unit>& units) {
+    std::set<std::pair<std::size_t, std::size_t>> checked;  // texts, and tokens of the longest one
+    for (const hta_unit& unit : units | std::views::reverse) {
+      if (!checked.insert({unit.size(), texts_[unit.back()].tokens.ids.size()}).second) continue;
+      check_attribution(ctx_, model_, batch_of(unit), options_);
+    }
+  }
+
   /// Flops per second of a product of the size that attribution has.
   double rate() { return options_.rounded_products ? rate_of<bfloat16>() : rate_of<T>(); }
 
  private:
+  token_batch batch_of(const hta_unit& unit) {
+    std::vector<token_batch::sequence> sequences;
+    for (const std::size_t i : unit) sequences.push_back(texts_[i].sequence(model_.config()));
+    return token_batch(ctx_, model_.config(), sequences);
+  }
+
   template <class In>
   double rate_of() {
     constexpr std::int64_t side = 1024;

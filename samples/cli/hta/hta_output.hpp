@@ -13,4 +13,11 @@ namespace nullscope::cli {
 void write_hta(const hta_command& command, const text_source& source, const std::vector<input_text>& texts,
                std::vector<attribution> results, const nlohmann::ordered_json& identity);
 
+/// Writes the report of a file that is finished. Throws file_error.
+void write_report_of_file(const hta_command& command, const text_source& source, const std::vector<input_text>& texts,
+                          const nlohmann::ordered_json& identity);
+
+/// What a report consists of.
+output_place place_of_hta_report(const std::filesystem::path& folder);
+
 }  // namespace nullscope::cli

@@ -32,6 +32,8 @@ class hta_computers {
   /// Calls progress with the share of the unit that is complete.
   virtual std::string compute(const hta_unit& unit, std::size_t worker,
                               const std::function<void(double)>& progress) const = 0;
+  /// Throws if the memory is too small for a unit.
+  virtual void check(const std::vector<hta_unit>& units) const = 0;
   virtual double rate() const = 0;  ///< flops per second of all together
 };
 
@@ -50,11 +52,27 @@ class typed_computers : public hta_computers {
                       const std::function<void(double)>& progress) const override {
     return computers_[worker]->compute(unit, progress);
   }
+  void check(const std::vector<hta_unit>& units) const override { computers_[0]->check(units); }
   double rate() const override { return computers_[0]->rate() * static_cast<double>(computers_.size()); }
 
  private:
   std::vector<std::unique_ptr<hta_computer<T>>> computers_;
 };
+
+fs::path journal_of(const hta_command& command) { return command.output + ".journal"; }
+
+/// Whether the file, and the report if there is to be one, are finished. Writes a report that is missing: all that it
+/// needs is in the file.
+bool is_done(const hta_command& command, const text_source& source, const std::vector<input_text>& texts,
+             const nlohmann::ordered_json& identity) {
+  output_place file{.result = command.output, .settings = settings_in_safetensors};
+  if (source.is_file()) file.journal = journal_of(command);
+  const bool has_file = is_finished(file, identity, command.rerun, command.quiet);
+  const bool has_report =
+      command.report.empty() || is_finished(place_of_hta_report(command.report), identity, command.rerun, true);
+  if (has_file && !has_report) write_report_of_file(command, source, texts, identity);
+  return has_file;
+}
 
 /// What the first process does beside computing.
 class hta_run {
@@ -70,9 +88,12 @@ class hta_run {
         results_(texts.size()) {}
 
   void run(work_splitter& splitter, const hta_computers& computers) {
-    open_journal();
+    computers.check(units_);
+    if (source_.is_file()) {
+      journal_ = work_journal::open(journal_of(command_), identity_, units_.size(), command_.rerun);
+    }
     divided_work work;
-    work.identity = identity_.dump();
+    work.identity = json_text(identity_);
     double total = 0, kept = 0;
     for (std::size_t i = 0; i < units_.size(); ++i) {
       total += flops_of(units_[i]);
@@ -104,20 +125,10 @@ class hta_run {
     splitter.divide(work);
     progress_->clear();
     write_hta(command_, source_, texts_, std::move(results_), identity_);
-    if (journal_) fs::remove(journal_path());
+    if (journal_) fs::remove(journal_of(command_));
   }
 
  private:
-  fs::path journal_path() const { return command_.output + ".journal"; }
-
-  void open_journal() {
-    if (!source_.is_file()) return;
-    if (command_.resume && fs::exists(journal_path())) {
-      journal_ = work_journal::resume(journal_path(), identity_, units_.size());
-    }
-    if (!journal_) journal_ = work_journal::begin(journal_path(), identity_, units_.size());
-  }
-
   double flops_of(const hta_unit& unit) const {
     double flops = 0;
     for (const std::size_t i : unit) {
@@ -189,9 +200,10 @@ void run_typed(const hta_command& command) {
   };
   if (splitter->is_first()) {
     const std::vector<sycl::device> devices = prepare();
+    const nlohmann::ordered_json identity = identity_of(command, source, texts, options, devices[0]);
+    if (is_done(command, source, texts, identity)) return;
     const typed_computers<T> computers(source, texts, options, devices);
-    hta_run(command, source, texts, options, identity_of(command, texts, options, devices[0]))
-        .run(*splitter, computers);
+    hta_run(command, source, texts, options, identity).run(*splitter, computers);
     return;
   }
   std::optional<typed_computers<T>> computers;
@@ -200,7 +212,7 @@ void run_typed(const hta_command& command) {
     computers.emplace(source, texts, options, devices);
     const std::vector<hta_unit> units =
         hta_units(texts, options.samples == 0 ? source.model().config.width : options.samples);
-    return {identity_of(command, texts, options, devices[0]).dump(),
+    return {json_text(identity_of(command, source, texts, options, devices[0])),
             [&, units](std::size_t i, std::size_t worker) { return computers->compute(units[i], worker, {}); },
             computers->size()};
   });

@@ -66,13 +66,24 @@ std::vector<input_text> read_texts(text_source& source, std::int64_t limit) {
   return texts;
 }
 
-nlohmann::ordered_json identity_of(const hta_command& command, const std::vector<input_text>& texts,
-                                   const attribution_options& options, const sycl::device& device) {
-  const device_properties& about = properties(device);
-  return {{"model", command.input.model}, {"texts", texts.size()}, {"tokens", hash_of(texts)}, {"norm", command.norm},
-          {"samples", command.samples},   {"seed", command.seed},  {"layers", options.layers}, {"from", command.from},
-          {"memory", options.memory},     {"type", command.type},  {"device", about.name},     {"driver", about.driver},
-          {"version", version()},         {"commit", git_commit()}};
+nlohmann::ordered_json identity_of(const hta_command& command, const text_source& source,
+                                   const std::vector<input_text>& texts, const attribution_options& options,
+                                   const sycl::device& device) {
+  nlohmann::ordered_json identity = common_settings("hta", device);
+  identity.update({{"model", command.input.model},
+                   {"model_checksum", checksum_of_model(source.folder())},
+                   {"texts", texts.size()},
+                   {"texts_checksum", checksum_of(texts)},
+                   {"is_file", source.is_file()},
+                   {"norm", command.norm},
+                   {"samples", command.samples},
+                   {"seed", command.seed},
+                   {"layers", options.layers},
+                   {"from", command.from},
+                   {"words", command.words},
+                   {"memory", options.memory},
+                   {"type", command.type}});
+  return identity;
 }
 
 }  // namespace nullscope::cli

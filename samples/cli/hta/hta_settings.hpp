@@ -8,6 +8,7 @@
 #include <sycl/sycl.hpp>
 #include <vector>
 
+#include "common/previous_work.hpp"
 #include "common/text_input.hpp"
 
 namespace nullscope::cli {
@@ -18,7 +19,8 @@ struct hta_command {
   std::vector<std::int64_t> layers;
   std::int64_t samples = 0, limit = 0, memory = std::int64_t{2} << 30;
   std::uint64_t seed = 1;
-  bool words = false, resume = false, quiet = false;
+  bool words = false, quiet = false;
+  rerun_options rerun;
 };
 
 /// The options of the library; throws usage_error on what the model does not have.
@@ -28,7 +30,8 @@ attribution_options options_of(const hta_command& command, const transformer_con
 std::vector<input_text> read_texts(text_source& source, std::int64_t limit);
 
 /// Everything that determines the numbers.
-nlohmann::ordered_json identity_of(const hta_command& command, const std::vector<input_text>& texts,
-                                   const attribution_options& options, const sycl::device& device);
+nlohmann::ordered_json identity_of(const hta_command& command, const text_source& source,
+                                   const std::vector<input_text>& texts, const attribution_options& options,
+                                   const sycl::device& device);
 
 }  // namespace nullscope::cli

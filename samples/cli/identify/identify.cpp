@@ -53,7 +53,7 @@ void add_identify(CLI::App& app) {
                    "Device memory for probes that train side by side, besides the hidden tokens (default: 2GiB)")
       ->transform(CLI::AsSizeValue(false))
       ->check(positive_integer());
-  identify->add_flag("--resume", command->resume, "Continue an interrupted run: finished units are in the journal");
+  add_resume_and_overwrite(*identify, command->rerun);
   identify->add_flag("--quiet", command->quiet, "Print nothing but errors");
   identify->add_option("--device", command->device, device_help);
   identify->footer(
@@ -63,6 +63,7 @@ void add_identify(CLI::App& app) {
       "                    so many percent of its texts, for the layer before the last\n"
       "  identify.json     settings, mean rates with their standard deviations over folds, epochs of each probe\n"
       "  <experiment>.svg  a chart with bars of one standard deviation\n"
+      "Finished work is kept in identify.journal until the end, so that --resume can continue.\n"
       "Adam, batch size, early stopping and initial weights are those of Brunner et al. 2020, appendix B.1.\n\n"
       "Examples:\n"
       "  nullscope identify --file texts.txt --map identity,least-squares --distance cosine --output results\n"

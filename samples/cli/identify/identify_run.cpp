@@ -9,11 +9,9 @@
 #include <nullscope/atomic_file.hpp>
 #include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
-#include <nullscope/version.hpp>
 #include <optional>
 
 #include "commands.hpp"
-#include "common/files.hpp"
 #include "common/interruption.hpp"
 #include "common/progress.hpp"
 #include "common/waiting_note.hpp"
@@ -27,63 +25,51 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Everything that determines the results.
-nlohmann::ordered_json identity_of(const identify_command& command, const std::vector<input_text>& texts,
-                                   const context& ctx) {
+nlohmann::ordered_json identity_of(const identify_command& command, const text_source& source,
+                                   const std::vector<input_text>& texts, const context& ctx) {
   std::size_t tokens = 0;
   for (const input_text& text : texts) tokens += text.tokens.ids.size();
   const probe_training& training = command.training;
-  return {{"model", command.input.model},
-          {"texts", texts.size()},
-          {"tokens", tokens},
-          {"hash", hash_of(texts)},
-          {"experiments", command.experiments},
-          {"maps", command.maps},
-          {"distances", command.distances},
-          {"layers", command.layers},
-          {"folds", command.folds},
-          {"learning_rates", command.rates},
-          {"batch", training.batch},
-          {"patience", training.patience},
-          {"epochs", training.most_epochs},
-          {"hidden_units", training.hidden_units},
-          {"seed", command.seed},
-          {"memory", command.memory},
-          {"device", ctx.device().name},
-          {"driver", ctx.device().driver},
-          {"version", version()},
-          {"commit", git_commit()}};
+  nlohmann::ordered_json identity = common_settings("identify", ctx.queue().get_device());
+  identity.update({{"model", command.input.model},
+                   {"model_checksum", checksum_of_model(source.folder())},
+                   {"texts", texts.size()},
+                   {"tokens", tokens},
+                   {"texts_checksum", checksum_of(texts)},
+                   {"experiments", command.experiments},
+                   {"maps", command.maps},
+                   {"distances", command.distances},
+                   {"layers", command.layers},
+                   {"folds", command.folds},
+                   {"learning_rates", command.rates},
+                   {"batch", training.batch},
+                   {"patience", training.patience},
+                   {"epochs", training.most_epochs},
+                   {"hidden_units", training.hidden_units},
+                   {"seed", command.seed},
+                   {"memory", command.memory}});
+  return identity;
 }
 
 class identify_run {
  public:
-  identify_run(const identify_command& command, context& ctx, const std::vector<input_text>& texts,
-               std::vector<identify_unit> units)
+  identify_run(const identify_command& command, context& ctx, const text_source& source,
+               const std::vector<input_text>& texts, std::vector<identify_unit> units)
       : command_(command),
         ctx_(ctx),
         units_(std::move(units)),
-        identity_(identity_of(command, texts, ctx)),
+        identity_(identity_of(command, source, texts, ctx)),
         rows_(units_.size()) {}
 
-  /// Whether a run with --resume finds that all is done.
-  bool is_finished() const {
-    std::error_code ignored;
-    if (!command_.resume || fs::exists(path("identify.journal"), ignored)) return false;
-    if (!fs::exists(path("identify.json"), ignored)) return false;
-    const auto there = nlohmann::ordered_json::parse(read_file(path("identify.json")), nullptr, false);
-    if (!there.is_object() || !there.contains("settings")) return false;
-    expect_same_settings(path("identify.json"), there["settings"], identity_);
-    if (!command_.quiet) fmt::print("The experiments in {} are already finished.\n", command_.output);
-    return true;
+  bool is_done() const {
+    output_place place{.result = path("identify.json"), .others = {path("identify.csv")}, .journal = journal_path()};
+    for (const std::string& experiment : command_.experiments) place.others.push_back(path(experiment + ".svg"));
+    return is_finished(place, identity_, command_.rerun, command_.quiet);
   }
 
   void open_journal() {
-    std::error_code failure;
-    fs::create_directories(command_.output, failure);
-    if (failure) throw file_error(fmt::format("cannot create {}: {}", command_.output, failure.message()));
-    if (command_.resume && fs::exists(path("identify.journal"))) {
-      journal_ = work_journal::resume(path("identify.journal"), identity_, units_.size());
-    }
-    if (!journal_) journal_ = work_journal::begin(path("identify.journal"), identity_, units_.size());
+    make_folder(command_.output);
+    journal_ = work_journal::open(journal_path(), identity_, units_.size(), command_.rerun);
   }
 
   void run(const token_states<float>& states) {
@@ -103,11 +89,12 @@ class identify_run {
     }
     progress_->clear();
     write();
-    fs::remove(path("identify.journal"));
+    fs::remove(journal_path());
   }
 
  private:
   fs::path path(const std::string& name) const { return fs::path(command_.output) / name; }
+  fs::path journal_path() const { return path("identify.journal"); }
 
   void introduce() const {
     if (command_.quiet) return;
@@ -178,7 +165,7 @@ class identify_run {
                                       experiment, summaries));
       if (!command_.quiet) print_summaries(experiment, summaries);
     }
-    write_atomically(path("identify.json"), json.dump(2) + "\n");
+    write_atomically(path("identify.json"), json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
     if (!command_.quiet) fmt::print("{}: identify.csv, identify.json and charts\n", command_.output);
   }
 
@@ -210,8 +197,8 @@ void run_identify(const identify_command& command) {
     throw file_error(fmt::format("{}: {} texts are too few for {} folds", source.file(), texts.size(), command.folds));
   }
   context ctx(select_device(command.device));
-  identify_run run(command, ctx, texts, identify_units(command, config));
-  if (run.is_finished()) return;
+  identify_run run(command, ctx, source, texts, identify_units(command, config));
+  if (run.is_done()) return;
   run.open_journal();
   token_states<float> states;
   {

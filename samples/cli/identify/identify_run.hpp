@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/previous_work.hpp"
 #include "common/text_input.hpp"
 
 namespace nullscope::cli {
@@ -19,7 +20,8 @@ struct identify_command {
   probe_training training;
   std::int64_t folds = 10, limit = 0, memory = std::int64_t{2} << 30;
   std::uint64_t seed = 1;
-  bool resume = false, quiet = false;
+  bool quiet = false;
+  rerun_options rerun;
 };
 
 void run_identify(const identify_command& command);

@@ -84,11 +84,7 @@ void add_options(CLI::App& sweep, sweep_command& command) {
   sweep.add_option("--device", command.device, devices_help);
   sweep.add_option("--output", command.folder, "Folder for the files (default: the current folder)")
       ->check(some_path());
-  CLI::Option* resume = sweep.add_flag("--resume", command.resume, "Continue an interrupted sweep");
-  sweep
-      .add_flag("--overwrite", command.overwrite,
-                "Replace a sweep with other settings, or an unfinished one, in the same folder")
-      ->excludes(resume);
+  add_resume_and_overwrite(sweep, command.rerun);
   sweep.add_flag("--times", command.times,
                  "Also write how long the heads of each length took: sweep_times.csv, and sweep_times.svg, a chart");
   sweep.add_flag("--quiet", command.quiet, "Do not print the table");

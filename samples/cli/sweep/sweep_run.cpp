@@ -10,11 +10,9 @@
 #include <nullscope/atomic_file.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/rank_tolerance.hpp>
-#include <nullscope/version.hpp>
 #include <optional>
 
 #include "common/device_choice.hpp"
-#include "common/files.hpp"
 #include "common/interruption.hpp"
 #include "common/progress.hpp"
 #include "parallel/work_journal.hpp"
@@ -32,11 +30,8 @@ namespace fs = std::filesystem;
 nlohmann::ordered_json identity_of(const sweep_settings& settings, const sycl::device& device) {
   const device_properties& about = properties(device);
   nlohmann::ordered_json identity = to_json(settings);
-  identity["device"] = about.name;
-  identity["driver"] = about.driver;
+  identity.update(common_settings("sweep", device));
   identity["compute_units"] = about.compute_units;
-  identity["version"] = version();
-  identity["commit"] = git_commit();
   return identity;
 }
 
@@ -60,21 +55,17 @@ class sweep_run {
         results_(units_.size()),
         seconds_(units_.size()) {}
 
+  bool is_done() const { return is_finished(place_of_results(), identity_, command_.rerun, command_.quiet); }
+
   void run(work_splitter& splitter, const sweep_computers& computers) {
-    const std::optional<nlohmann::ordered_json> finished = finished_settings();
-    if (command_.resume && finished) {
-      expect_same_settings(path("sweep.json"), *finished, identity_);
-      if (!command_.quiet) fmt::print("The sweep in {} is already finished.\n", command_.folder.string());
-      return;
-    }
     std::int64_t memory = 0;
     for (const sweep_unit& unit : units_) memory = std::max(memory, computers[0]->memory_of(unit));
-    make_folder();
-    if (!command_.resume && !command_.overwrite && !(finished && can_be_made_again(*finished))) expect_nothing_there();
-    open_journal();
+    make_folder(command_.folder);
+    const output_place place = place_of_results();
+    journal_ = work_journal::open(place.journal, place.journal_settings(identity_), units_.size(), command_.rerun);
     introduce(memory, computers.size());
     divided_work work;
-    work.identity = identity_.dump();
+    work.identity = json_text(identity_);
     double total = 0, kept = 0;
     for (std::size_t i = 0; i < units_.size(); ++i) {
       total += cost_of(command_.settings, units_[i]);
@@ -111,49 +102,15 @@ class sweep_run {
     return fmt::format("{} of {} units are kept; continue with --resume", kept, units_.size());
   }
 
-  /// The settings of the finished sweep in the folder, if there is one: results without a journal next to them. Throws
-  /// file_error if sweep.json is not the result of a sweep.
-  std::optional<nlohmann::ordered_json> finished_settings() const {
-    std::error_code ignored;  // an unreadable folder is reported when it is written to
-    if (command_.overwrite || fs::exists(path("sweep.journal"), ignored)) return std::nullopt;
-    if (!fs::exists(path("sweep.json"), ignored)) return std::nullopt;
-    const auto there = nlohmann::ordered_json::parse(read_file(path("sweep.json")), nullptr, false);
-    if (there.is_object() && there.contains("settings") && there["settings"].is_object()) return there["settings"];
-    throw file_error(
-        fmt::format("{} is not the result of a sweep; use --overwrite to replace it", path("sweep.json").string()));
-  }
-
-  /// A finished sweep with the same settings may be replaced: nothing is lost.
-  bool can_be_made_again(const nlohmann::ordered_json& theirs) const {
-    const nlohmann::ordered_json ours = to_json(command_.settings);
-    return std::ranges::all_of(ours.items(), [&](const auto& item) {
-      return theirs.contains(item.key()) && theirs[item.key()] == item.value();
-    });
-  }
-
-  void make_folder() const {
-    std::error_code failure;
-    fs::create_directories(command_.folder, failure);
-    if (failure) throw file_error(fmt::format("cannot create {}: {}", command_.folder.string(), failure.message()));
-  }
-
-  void expect_nothing_there() const {
-    for (const char* name : {"sweep.journal", "sweep.json", "sweep.csv", "sweep.svg", "sweep_logit_rank.csv",
-                             "sweep_times.csv", "sweep_times.svg"}) {
-      if (!fs::exists(path(name))) continue;
-      throw file_error(
-          fmt::format("{} already exists; --resume continues the sweep, --overwrite starts over", path(name).string()));
+  output_place place_of_results() const {
+    output_place place{.result = path("sweep.json"),
+                       .journal = path("sweep.journal"),
+                       // It decides what the units are, and nothing else.
+                       .unit_settings = {{"query_block", command_.settings.query_block}}};
+    for (const char* name : {"sweep.csv", "sweep.svg", "sweep_logit_rank.csv", "sweep_times.csv", "sweep_times.svg"}) {
+      place.others.push_back(path(name));
     }
-  }
-
-  void open_journal() {
-    // It decides what the units are, and nothing else.
-    nlohmann::ordered_json settings = identity_;
-    settings["query_block"] = command_.settings.query_block;
-    if (command_.resume && fs::exists(path("sweep.journal"))) {
-      journal_ = work_journal::resume(path("sweep.journal"), settings, units_.size());
-    }
-    if (!journal_) journal_ = work_journal::begin(path("sweep.journal"), settings, units_.size());
+    return place;
   }
 
   void introduce(std::int64_t memory, std::size_t devices) {
@@ -288,23 +245,29 @@ void run_sweep(const sweep_command& given) {
   const std::unique_ptr<work_splitter> splitter = make_work_splitter();
   sweep_command command = given;
   sweep_computers computers;
-  const auto prepare = [&] {
+  const auto choose = [&] {
     const std::vector<sycl::device> devices =
         devices_for(command.device, splitter->place_on_machine(), splitter->processes_on_machine());
     command.settings.is_double = command.type.empty() ? properties(devices[0]).fp64 : command.type == "f64";
+    return devices;
+  };
+  const auto prepare = [&](const std::vector<sycl::device>& devices) {
     for (const sycl::device& device : devices) {
       computers.push_back(make_sweep_computer(command.settings, command.texts.get(), device));
     }
-    return devices[0];
   };
   if (splitter->is_first()) {
-    const sycl::device device = prepare();
-    sweep_run(command, device).run(*splitter, computers);
+    const std::vector<sycl::device> devices = choose();
+    sweep_run run(command, devices[0]);
+    if (run.is_done()) return;
+    prepare(devices);
+    run.run(*splitter, computers);
     return;
   }
   splitter->serve([&]() -> shared_work {
-    const sycl::device device = prepare();
-    return {identity_of(command.settings, device).dump(),
+    const std::vector<sycl::device> devices = choose();
+    prepare(devices);
+    return {json_text(identity_of(command.settings, devices[0])),
             [&, units = units_of(command.settings)](std::size_t i, std::size_t worker) {
               return compute(*computers[worker], units[i]);
             },

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "common/previous_work.hpp"
 #include "sweep/sweep_settings.hpp"
 #include "sweep/sweep_texts.hpp"
 
@@ -16,7 +17,8 @@ struct sweep_command {
   std::string device;
   std::string type;  ///< f32 or f64; empty: f64 if the device supports it
   std::filesystem::path folder = ".";
-  bool resume = false, overwrite = false, quiet = false;
+  bool quiet = false;
+  rerun_options rerun;
   bool times = false;  ///< also write how long each length took
 };
 

@@ -4,51 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
-#include <fstream>
 #include <nullscope/errors.hpp>
 #include <random>
 
 #include "parallel/work_splitter.hpp"
 
 namespace nullscope::cli {
-namespace {
-
-/// FNV-1a, on words of eight bytes.
-class checksum {
- public:
-  void add(const void* bytes, std::size_t size) {
-    for (std::size_t at = 0; at < size; at += sizeof(std::uint64_t)) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, static_cast<const char*>(bytes) + at, std::min(sizeof(word), size - at));
-      value_ = (value_ ^ word) * 0x100000001b3;
-    }
-  }
-  std::string text() const { return fmt::format("{:016x}", value_); }
-
- private:
-  std::uint64_t value_ = 0xcbf29ce484222325;
-};
-
-/// Of the files that make the model what it is.
-void add_model(checksum& sum, const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    const std::string ending = entry.path().extension().string();
-    if (entry.path().filename() == "config.json" || ending == ".safetensors") files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  std::vector<char> block(std::size_t{1} << 20);
-  for (const std::filesystem::path& path : files) {
-    std::ifstream file(path, std::ios::binary);
-    while (file.read(block.data(), static_cast<std::streamsize>(block.size())), file.gcount() > 0) {
-      sum.add(block.data(), static_cast<std::size_t>(file.gcount()));
-    }
-  }
-}
-
-}  // namespace
-
 sweep_texts::sweep_texts(const text_input_options& input) : name_(input.model), file_(input.file) {
   text_source source(input);
   folder_ = source.folder();
@@ -99,7 +60,7 @@ std::vector<token_batch::sequence> sweep_texts::choose(std::int64_t length, std:
 sweep_settings sweep_texts::keep_reached_lengths(sweep_settings settings) const {
   std::vector<std::int64_t> reached, missed;
   checksum sum;
-  add_model(sum, folder_);
+  sum.add_model(folder_);
   for (const std::int64_t length : settings.lengths) {
     const std::int64_t wanted = settings.samples_of(settings.kinds()[0], length);
     const std::vector<token_batch::sequence> chosen = choose(length, wanted, settings.seed);
