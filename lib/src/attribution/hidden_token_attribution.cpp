@@ -140,7 +140,7 @@ std::vector<attribution> run(context& ctx, const transformer<T>& model, const to
 }
 
 template <class T>
-void check(context& ctx, const transformer<T>& model, const token_batch& batch, const attribution_options& options) {
+void check_memory(context& ctx, const transformer<T>& model, const token_batch& batch, const attribution_options& options) {
   detail::attribution_run<T> plan(ctx, model, batch, options, detail::run_purpose::plan);
   plan.slots_at_once(plan.options().norm == attribution_norm::spectral);
 }
@@ -158,11 +158,11 @@ std::vector<attribution> hidden_token_attribution(context& ctx, const transforme
 
 void check_attribution(context& ctx, const transformer<float>& model, const token_batch& batch,
                        const attribution_options& options) {
-  check(ctx, model, batch, options);
+  check_memory(ctx, model, batch, options);
 }
 void check_attribution(context& ctx, const transformer<double>& model, const token_batch& batch,
                        const attribution_options& options) {
-  check(ctx, model, batch, options);
+  check_memory(ctx, model, batch, options);
 }
 
 double attribution_flops(const transformer_config& config, std::int64_t tokens, const attribution_options& options) {

@@ -75,8 +75,7 @@ void add_training_options(CLI::App& train, train_command& command) {
   train.add_option("--checkpoint-minutes", command.checkpoint_minutes, "Time between two checkpoints (default: 2)")
       ->check(not_negative_number());
   train.add_option("--device", command.device, device_help);
-  CLI::Option* resume = train.add_flag("--resume", command.resume, "Continue an interrupted training");
-  train.add_flag("--overwrite", command.overwrite, "Replace what is in the folder")->excludes(resume);
+  add_resume_and_overwrite(train, command.rerun);
   train.add_flag("--quiet", command.quiet, "Do not print the table");
 }
 

@@ -2,18 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <nullscope/atomic_file.hpp>
 #include <nullscope/errors.hpp>
+#include <nullscope/model_store.hpp>
 #include <nullscope/training_run.hpp>
-#include <nullscope/version.hpp>
 #include <optional>
 #include <thread>
 
 #include "commands.hpp"
+#include "common/checksum.hpp"
 #include "common/device_choice.hpp"
 #include "common/interruption.hpp"
 #include "common/progress.hpp"
@@ -61,9 +63,7 @@ class train_run {
     const std::vector<training_example> test =
         command_.test.empty() ? pick(examples, texts.split.test) : encode(command_.test, texts.test);
 
-    if (is_first()) prepare_folder();
     training_run_options options = run_options();
-    options.identity = identity(texts, config).dump();
     training_options optimizer;
     optimizer.learning_rate = command_.learning_rate.value_or(command_.from.empty() ? 1e-3 : 5e-5);
     optimizer.weight_decay = command_.weight_decay;
@@ -74,6 +74,10 @@ class train_run {
       optimizer.schedule = learning_schedule::linear;
       optimizer.total_steps = steps_of_run(std::ssize(texts.split.training), options);
     }
+    const json settings = settings_of(texts, config, optimizer, options);
+    if (is_done(settings)) return;
+    if (is_first()) make_folder(command_.output);
+    options.identity = json_text(settings);
     const std::int64_t parameters = start.model.values().size();
     introduce(texts, config, std::ssize(test), parameters);
     trainer<float> training(ctx, std::move(start.model), optimizer,
@@ -85,7 +89,7 @@ class train_run {
     if (!is_first()) return;
     training.wait();
     save_classifier(ctx, training.model(), start.encoder, texts.labels, command_.output, start.family);
-    write_results(history, result, texts, config);
+    write_results(history, result, texts, config, settings);
     fs::remove(path("checkpoint.safetensors"));
   }
 
@@ -94,18 +98,13 @@ class train_run {
   bool prints() const { return is_first() && !command_.quiet; }
   fs::path path(const char* name) const { return command_.output / name; }
 
-  /// Makes the folder. What is there is replaced only on request, and not before the end.
-  void prepare_folder() const {
-    std::error_code failure;
-    fs::create_directories(command_.output, failure);
-    if (failure) throw file_error(fmt::format("cannot create {}: {}", command_.output.string(), failure.message()));
-    const bool has_checkpoint = fs::exists(path("checkpoint.safetensors"));
-    if (command_.overwrite || (command_.resume && has_checkpoint)) return;
-    for (const char* name : {"checkpoint.safetensors", "config.json", "model.safetensors", "training.json"}) {
-      if (!fs::exists(path(name))) continue;
-      throw file_error(fmt::format("{} already exists; {}--overwrite starts over", path(name).string(),
-                                   has_checkpoint ? "--resume continues, " : ""));
-    }
+  /// Whether the model is there already, as the first rank sees it, for all ranks.
+  bool is_done(const json& settings) {
+    output_place place{.result = path("training.json"), .checkpoint = path("checkpoint.safetensors")};
+    place.others = {path("config.json"), path("model.safetensors")};
+    std::array answer{is_first() && is_finished(place, settings, command_.rerun, command_.quiet) ? 1.0f : 0.0f};
+    ranks_.sum(answer);
+    return answer[0] > 0;
   }
 
   training_run_options run_options() {
@@ -116,7 +115,7 @@ class train_run {
     options.seed = command_.seed;
     options.checkpoint = path("checkpoint.safetensors");
     options.checkpoint_seconds = 60 * command_.checkpoint_minutes;
-    options.resume = command_.resume;
+    options.resume = command_.rerun.resume;
     options.after_epoch = [this](const training_history& history) { after_epoch(history); };
     options.go_on = [this, epochs = options.epochs](const training_progress& now) {
       show(now, epochs);
@@ -125,22 +124,36 @@ class train_run {
     return options;
   }
 
-  /// Everything that determines the bits of the model and is not the trainer's.
-  json identity(const training_texts& texts, const transformer_config& config) const {
-    const device_properties& about = properties(device_);
-    return {{"data", fmt::format("{:016x}", texts.fingerprint())},
-            {"texts", texts.data.size()},
-            {"test_texts", texts.test.size()},
-            {"from", command_.from},
-            {"max_length", command_.max_length.value_or(config.positions)},
-            {"min_count", command_.min_count},
-            {"epochs", command_.epochs.value_or(0)},
-            {"batch", command_.batch.value_or(0)},
-            {"seed", command_.seed},
-            {"ranks", ranks_.count()},
-            {"device", about.name},
-            {"driver", about.driver},
-            {"version", version()}};
+  /// Everything that determines the bits of the model.
+  json settings_of(const training_texts& texts, const transformer_config& config, const training_options& optimizer,
+                   const training_run_options& options) const {
+    json settings = common_settings("train", device_);
+    settings.update({{"data", fmt::format("{:016x}", texts.fingerprint())},
+                     {"texts", texts.data.size()},
+                     {"test_texts", texts.test.size()},
+                     {"from", command_.from},
+                     {"from_checksum", command_.from.empty() ? "" : checksum_of_model(resolve_model(command_.from))},
+                     {"max_length", command_.max_length.value_or(config.positions)},
+                     {"min_count", command_.min_count},
+                     {"layers", config.layers},
+                     {"width", config.width},
+                     {"heads", config.heads},
+                     {"key_size", config.key_size},
+                     {"feed_forward", config.feed_forward},
+                     {"heads_are", config.merge == head_merge::added ? "added" : "concatenated"},
+                     {"decoder", config.causal},
+                     {"dropout", config.dropout},
+                     {"epochs", options.epochs},
+                     {"batch", options.batch},
+                     {"patience", options.patience},
+                     {"learning_rate", optimizer.learning_rate},
+                     {"schedule", command_.schedule},
+                     {"warm_up", optimizer.warm_up_steps},
+                     {"weight_decay", optimizer.weight_decay},
+                     {"clip", optimizer.largest_norm},
+                     {"seed", command_.seed},
+                     {"ranks", ranks_.count()}});
+    return settings;
   }
 
   std::string title(const transformer_config& c) const {
@@ -194,12 +207,11 @@ class train_run {
   }
 
   void write_results(const training_history& history, const training_sums& test, const training_texts& texts,
-                     const transformer_config& config) const {
+                     const transformer_config& config, const json& settings) const {
     write_lines(history);
     write_atomically(path("training.svg"), train_chart(title(config), history, test.accuracy()));
     const epoch_record& best = history.epochs[static_cast<std::size_t>(history.best_epoch - 1)];
-    const json summary{{"settings", identity(texts, config)},
-                       {"commit", git_commit()},
+    const json summary{{"settings", settings},
                        {"labels", texts.labels},
                        {"training_texts", texts.split.training.size()},
                        {"validation_texts", texts.split.validation.size()},

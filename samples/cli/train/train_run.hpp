@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/labelled_texts.hpp"
+#include "common/previous_work.hpp"
 
 namespace nullscope::cli {
 
@@ -29,7 +30,8 @@ struct train_command {
   std::int64_t warm_up = 0, patience = 0;
   double weight_decay = 0, clip = 0, checkpoint_minutes = 2;
   std::uint64_t seed = 1;
-  bool resume = false, overwrite = false, quiet = false;
+  bool quiet = false;
+  rerun_options rerun;
 };
 
 void run_train(const train_command& command);
