@@ -7,6 +7,7 @@
 
 #include "attention/attention_report.hpp"
 #include "commands.hpp"
+#include "common/checksum.hpp"
 #include "common/progress.hpp"
 #include "common/text_input.hpp"
 #include "common/validators.hpp"
@@ -19,6 +20,7 @@ struct attention_command {
   text_input_options input;
   std::string output, device, classes, projection = "auto";
   bool rollout = false;
+  rerun_options rerun;
 };
 
 std::optional<bool> by_rows(const attention_command& command, const transformer_config& config) {
@@ -44,17 +46,31 @@ std::vector<classified_text> read_texts(const attention_command& command, text_s
   }
   report.class_tokens.assign(report.classes.size(), 0);
   std::vector<classified_text> texts;
+  checksum sum;
   std::int64_t read = 0;
   for (input_text text; source.next(text); read = text.index + 1) {
     const std::int64_t tokens = std::ssize(text.tokens.ids);
     texts.push_back({text.sequence(source.model().config),
                      file ? file->classes(text.index, tokens) : classifier->classify(text.tokens.ids)});
     for (const std::int32_t one : texts.back().classes) ++report.class_tokens[static_cast<std::size_t>(one)];
+    for (const std::int32_t one : texts.back().classes) sum.add_text(report.classes[static_cast<std::size_t>(one)]);
+    add_to(sum, text);
     report.texts.push_back(text.index);
   }
+  report.settings["texts_checksum"] = sum.text();
   if (texts.empty()) throw file_error(fmt::format("{}: there are no texts", source.file()));
   if (file) file->check_texts(read);
   return texts;
+}
+
+nlohmann::ordered_json settings_of(const attention_command& command, const text_source& source,
+                                   const sycl::device& device) {
+  nlohmann::ordered_json settings = common_settings("attention", device);
+  settings.update({{"model", command.input.model},
+                   {"model_checksum", checksum_of_model(source.folder())},
+                   {"projection", command.projection},
+                   {"rollout", command.rollout}});
+  return settings;
 }
 
 void run(const attention_command& command) {
@@ -68,7 +84,10 @@ void run(const attention_command& command) {
   report.value_size = config.value_size;
   const std::vector<classified_text> texts = read_texts(command, source, report);
 
-  context ctx(select_device(command.device));
+  const sycl::device device = select_device(command.device);
+  report.settings.update(settings_of(command, source, device));
+  if (is_finished(place_of_attention(command.output), report.settings, command.rerun)) return;
+  context ctx(device);
   const waiting_note note = note_of_first_use(ctx);
   const transformer<float> model = load_transformer<float>(ctx, source.folder());
   model_attention<float> attention(ctx, model, std::ssize(report.classes),
@@ -108,6 +127,7 @@ void add_attention(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "full", "rows"}));
   attention->add_flag("--rollout", command->rollout, "Also attention rollout, raw and effective");
+  add_overwrite(*attention, command->rerun);
   attention->add_option("--device", command->device, device_help);
   attention->footer(
       "Effective attention is the part of attention that a head's output depends on; null attention is the rest.\n"

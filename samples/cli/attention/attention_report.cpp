@@ -98,6 +98,7 @@ nlohmann::ordered_json number_or_null(double x) {
 
 std::string json(const attention_report& report) {
   nlohmann::ordered_json all;
+  all["settings"] = report.settings;
   all["model"] = report.model;
   all["layers"] = report.layers;
   all["heads"] = report.heads;
@@ -123,7 +124,7 @@ std::string json(const attention_report& report) {
     }
     all["of_heads"].push_back(std::move(one));
   }
-  return all.dump(1) + "\n";
+  return all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -133,13 +134,25 @@ const std::string& attention_report::name(std::int64_t from) const {
   return from < std::ssize(classes) ? classes[static_cast<std::size_t>(from)] : all;
 }
 
+output_place place_of_attention(const std::filesystem::path& folder) {
+  output_place place{.result = folder / "attention.json"};
+  for (const char* name : {"classes.csv", "heads.csv", "attention.svg", "rollout.csv"}) {
+    place.others.push_back(folder / name);
+  }
+  return place;
+}
+
 void write_attention(const std::filesystem::path& folder, const attention_report& report) {
-  std::filesystem::create_directories(folder);
+  begin_writing(place_of_attention(folder));
   write_atomically(folder / "classes.csv", classes_table(report));
   write_atomically(folder / "heads.csv", heads_table(report));
-  write_atomically(folder / "attention.json", json(report));
   write_atomically(folder / "attention.svg", attention_chart(report));
-  if (report.rollout.matrices > 0) write_atomically(folder / "rollout.csv", rollout_table(report));
+  if (report.rollout.matrices > 0) {
+    write_atomically(folder / "rollout.csv", rollout_table(report));
+  } else {
+    std::filesystem::remove(folder / "rollout.csv");  // left by the run that is overwritten
+  }
+  write_atomically(folder / "attention.json", json(report));  // last, because it marks the run as finished
 }
 
 void print_attention(const attention_report& report) {

@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "common/previous_work.hpp"
+
 namespace nullscope::cli {
 
 struct attention_report {
   std::string model;
+  nlohmann::ordered_json settings;
   std::int64_t layers = 0, heads = 0, value_size = 0;
   bool by_rows = false;
   std::vector<std::string> classes;
@@ -25,6 +28,9 @@ struct attention_report {
   /// Name of a class, or of all tokens.
   const std::string& name(std::int64_t from) const;
 };
+
+/// The files of a report.
+output_place place_of_attention(const std::filesystem::path& folder);
 
 /// classes.csv, heads.csv, attention.json, attention.svg, and rollout.csv if there is a rollout.
 void write_attention(const std::filesystem::path& folder, const attention_report& report);

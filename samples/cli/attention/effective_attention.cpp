@@ -9,7 +9,9 @@
 #include <optional>
 
 #include "commands.hpp"
+#include "common/checksum.hpp"
 #include "common/matrices.hpp"
+#include "common/previous_work.hpp"
 #include "common/validators.hpp"
 
 namespace nullscope::cli {
@@ -20,6 +22,7 @@ struct effective_command {
   effective_attention_options options;
   std::int64_t length = 0;  ///< 0: all tokens
   bool dense = false;
+  rerun_options rerun;
 };
 
 /// A tensor [heads, rows, columns]; one matrix is a single head.
@@ -90,21 +93,40 @@ std::vector<T> dense_matrix(context& ctx, const attention_factors<T>& factors, c
   return all;
 }
 
-/// Throws if the scores of heads are not finite. The file has been written by then.
+/// Heads whose scores are not finite.
 template <class T>
-void report_failures(const std::vector<T>& raw_norm) {
+std::vector<std::int64_t> failed_heads(const std::vector<T>& raw_norm) {
   std::vector<std::int64_t> failed;
   for (std::size_t i = 0; i < raw_norm.size(); ++i) {
     if (std::isnan(raw_norm[i])) failed.push_back(static_cast<std::int64_t>(i));
   }
+  return failed;
+}
+
+/// Throws if there are any. The file has been written by then.
+void report_failures(const std::vector<std::int64_t>& failed, std::size_t heads) {
   if (failed.empty()) return;
   throw computation_error(fmt::format("{} of {} heads have scores that are not finite: {} (they are NaN in the file)",
-                                      failed.size(), raw_norm.size(), fmt::join(failed, ", ")),
+                                      failed.size(), heads, fmt::join(failed, ", ")),
                           failed);
 }
 
+nlohmann::ordered_json settings_of(const effective_command& command) {
+  nlohmann::ordered_json settings = common_settings("effective-attention", select_device(command.device));
+  settings.update({{"input_checksum", checksum_of_file(command.input)},
+                   {"prefix", command.prefix},
+                   {"dense", command.dense},
+                   {"length", command.length},
+                   {"causal", command.options.causal},
+                   {"scale", command.options.scale},
+                   {"rtol", command.options.tolerance.relative},
+                   {"atol", command.options.tolerance.absolute}});
+  return settings;
+}
+
 template <class T>
-void write_parts(const effective_command& command, const safetensors_file& file) {
+void write_parts(const effective_command& command, const safetensors_file& file,
+                 const nlohmann::ordered_json& settings) {
   context ctx(select_device(command.device));
   const std::string& prefix = command.prefix;
   const tensor<T> q = load_heads<T>(ctx, file, prefix + "q"), k = load_heads<T>(ctx, file, prefix + "k"),
@@ -152,8 +174,10 @@ void write_parts(const effective_command& command, const safetensors_file& file)
     entries.push_back(make_entry("effective", shape, effective));
     entries.push_back(make_entry("null", shape, rest));
   }
-  write_safetensors(command.output, entries);
-  report_failures(raw_norm);
+  // A file with heads that failed is no finished result.
+  const std::vector<std::int64_t> failed = failed_heads(raw_norm);
+  write_safetensors(command.output, entries, failed.empty() ? metadata_of(settings) : safetensors_metadata{});
+  report_failures(failed, raw_norm.size());
 
   fmt::print("{:>4}  {:>6}  {:>8}  {:>9}  {:>11}  {:>14}  {:>9}\n", "head", "rank", "null_dim", "pearson", "|raw|",
              "|effective|", "|null|");
@@ -165,10 +189,13 @@ void write_parts(const effective_command& command, const safetensors_file& file)
 
 void run(const effective_command& command) {
   const safetensors_file file(command.input);
+  const nlohmann::ordered_json settings = settings_of(command);
+  const output_place place{.result = command.output, .settings = settings_in_safetensors};
+  if (is_finished(place, settings, command.rerun)) return;
   if (file.at(command.prefix + "q").type == element_type::f64) {
-    write_parts<double>(command, file);
+    write_parts<double>(command, file, settings);
   } else {
-    write_parts<float>(command, file);
+    write_parts<float>(command, file, settings);
   }
 }
 
@@ -203,6 +230,7 @@ void add_effective_attention(CLI::App& app) {
       ->check(not_negative_number());
   effective->add_option("--atol", command->options.tolerance.absolute, "... and above this value (default: 0)")
       ->check(not_negative_number());
+  add_overwrite(*effective, command->rerun);
   effective->add_option("--device", command->device, device_help);
   effective->footer(
       "Prints one line per head and writes\n"

@@ -97,7 +97,7 @@ bool is_finished(const output_place& place, const json& settings, const rerun_op
     const std::optional<json> theirs = place.settings(place.result);
     if (!theirs) {
       throw file_error(
-          fmt::format("{} is not a result of this command; use --overwrite to replace it", place.result.string()));
+          fmt::format("{} is not a finished result of this command; use --overwrite to replace it", place.result.string()));
     }
     expect_same_settings(place.result, *theirs, settings);
     if (!quiet) {
@@ -131,6 +131,13 @@ fs::path settings_file(const fs::path& result) { return result.string() + ".sett
 
 void write_settings(const fs::path& path, const json& settings) {
   write_atomically(path, json_text({{"settings", settings}}) + "\n");
+}
+
+void begin_writing(const output_place& place) {
+  if (place.result.has_parent_path()) make_folder(place.result.parent_path());
+  std::error_code failure;
+  fs::remove(place.result, failure);
+  if (failure) throw file_error(fmt::format("cannot replace {}: {}", place.result.string(), failure.message()));
 }
 
 void make_folder(const fs::path& folder) {

@@ -74,6 +74,10 @@ std::map<std::string, std::string> metadata_of(const nlohmann::ordered_json& set
 std::filesystem::path settings_file(const std::filesystem::path& result);
 void write_settings(const std::filesystem::path& path, const nlohmann::ordered_json& settings);
 
+/// Before the first of several files is written: makes the folder, and removes the result that carries the settings,
+/// so that a run that is cut off in between does not look finished. Throws file_error.
+void begin_writing(const output_place& place);
+
 /// Makes the folder of a command's results. Throws file_error.
 void make_folder(const std::filesystem::path& folder);
 

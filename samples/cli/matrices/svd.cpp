@@ -8,7 +8,9 @@
 #include <nullscope/svd.hpp>
 
 #include "commands.hpp"
+#include "common/checksum.hpp"
 #include "common/matrices.hpp"
+#include "common/previous_work.hpp"
 #include "common/validators.hpp"
 
 namespace nullscope::cli {
@@ -17,6 +19,7 @@ namespace {
 struct svd_command {
   std::string input, output, tensor_name = "a", device;
   bool values_only = false, full = false;
+  rerun_options rerun;
 };
 
 /// Throws if matrices failed. The file, with their status and rank, has been written by then.
@@ -29,8 +32,18 @@ void report_failures(const std::vector<std::int32_t>& status, const std::vector<
       failed);
 }
 
+nlohmann::ordered_json settings_of(const svd_command& command) {
+  nlohmann::ordered_json settings = common_settings("svd", select_device(command.device));
+  settings.update({{"input_checksum", checksum_of_file(command.input)},
+                   {"tensor", command.tensor_name},
+                   {"values_only", command.values_only},
+                   {"full", command.full}});
+  return settings;
+}
+
 template <class T>
-void decompose(const svd_command& command, const safetensors_file& file, const safetensors_entry& entry) {
+void decompose(const svd_command& command, const safetensors_file& file, const safetensors_entry& entry,
+               const nlohmann::ordered_json& settings) {
   context ctx(select_device(command.device));
   const tensor<T> a = load_matrices<T>(ctx, file, entry);
   const std::int64_t batch = a.shape()[0], m = a.shape()[1], n = a.shape()[2], k = std::min(m, n);
@@ -62,17 +75,22 @@ void decompose(const svd_command& command, const safetensors_file& file, const s
   }
   entries.push_back(make_entry("rank", shape({batch}), rank_host));
   entries.push_back(make_entry("status", shape({batch}), status_host));
-  write_safetensors(command.output, entries);
+  // A file with matrices that failed is no finished result.
+  const bool is_whole = failed_ids(status_host, rank_host).empty();
+  write_safetensors(command.output, entries, is_whole ? metadata_of(settings) : safetensors_metadata{});
   report_failures(status_host, rank_host);
 }
 
 void run(const svd_command& command) {
   const safetensors_file file(command.input);
   const safetensors_entry& entry = matrices_at(file, command.tensor_name);
+  const nlohmann::ordered_json settings = settings_of(command);
+  const output_place place{.result = command.output, .settings = settings_in_safetensors};
+  if (is_finished(place, settings, command.rerun)) return;
   if (entry.type == element_type::f64) {
-    decompose<double>(command, file, entry);
+    decompose<double>(command, file, entry, settings);
   } else {
-    decompose<float>(command, file, entry);
+    decompose<float>(command, file, entry, settings);
   }
 }
 
@@ -90,6 +108,7 @@ void add_svd(CLI::App& app) {
   svd->add_option("--tensor", command->tensor_name, "Name of the tensor to decompose")->capture_default_str();
   CLI::Option* values_only = svd->add_flag("--values-only", command->values_only, "Write only s, rank and status");
   svd->add_flag("--full", command->full, "Write square u and vt instead of thin ones")->excludes(values_only);
+  add_overwrite(*svd, command->rerun);
   svd->add_option("--device", command->device, device_help);
   svd->footer(
       "status is 0 for a matrix that converged, 1 if it did not converge, 2 if it contains NaN or infinity.\n"

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "commands.hpp"
+#include "common/previous_work.hpp"
 #include "common/progress.hpp"
 #include "common/text_input.hpp"
 #include "common/validators.hpp"
@@ -24,6 +25,7 @@ struct encode_command {
   std::string output, device, type = "f32", pool;
   bool attention = false, normalise = false;
   std::int64_t with_heads = 0;  ///< a layer, from 1; 0: none
+  rerun_options rerun;
 };
 
 model_states_options states_options(const encode_command& command) {
@@ -105,8 +107,24 @@ void append_entries(const encode_command& command, const transformer_config& con
   add("causal", {1}, scores.causal);
 }
 
+nlohmann::ordered_json settings_of(const encode_command& command, const text_source& source,
+                                   const std::vector<input_text>& texts) {
+  nlohmann::ordered_json settings = common_settings("encode", select_device(command.device));
+  settings.update({{"model", command.input.model},
+                   {"model_checksum", checksum_of_model(source.folder())},
+                   {"texts_checksum", checksum_of(texts)},
+                   {"is_file", source.is_file()},
+                   {"type", command.type},
+                   {"attention", command.attention},
+                   {"pool", command.pool},
+                   {"normalise", command.normalise},
+                   {"with_heads", command.with_heads}});
+  return settings;
+}
+
 template <class T>
-void write(const encode_command& command, const text_source& source, const std::vector<input_text>& texts) {
+void write(const encode_command& command, const text_source& source, const std::vector<input_text>& texts,
+           const nlohmann::ordered_json& settings) {
   const transformer_config& config = source.model().config;
   const std::vector<model_states<T>> states = compute<T>(command, source, texts);
   const score_settings<T> scores{{static_cast<T>(1 / std::sqrt(static_cast<double>(config.key_size)))},
@@ -118,7 +136,7 @@ void write(const encode_command& command, const text_source& source, const std::
     append_entries(command, config, prefix, texts[i], states[i], scores, entries);
     tokens += texts[i].tokens.ids.size();
   }
-  write_safetensors(command.output, entries, {{"model", command.input.model}});
+  write_safetensors(command.output, entries, metadata_of(settings));
   fmt::print("{}: {} of {} tokens, hidden states of {} layers\n", command.output,
              texts.size() == 1 ? "1 text" : fmt::format("{} texts", texts.size()), tokens, config.layers);
 }
@@ -134,10 +152,13 @@ void run(const encode_command& command) {
                                   source.model().config.layers));
   }
   const std::vector<input_text> texts = source.rest(0);
+  const nlohmann::ordered_json settings = settings_of(command, source, texts);
+  const output_place place{.result = command.output, .settings = settings_in_safetensors};
+  if (is_finished(place, settings, command.rerun)) return;
   if (command.type == "f64") {
-    write<double>(command, source, texts);
+    write<double>(command, source, texts, settings);
   } else {
-    write<float>(command, source, texts);
+    write<float>(command, source, texts, settings);
   }
 }
 
@@ -159,6 +180,7 @@ void add_encode(CLI::App& app) {
   encode->add_option("--type", command->type, "f32, f64, or bf16: f32 with the factors of products rounded to bfloat16")
       ->capture_default_str()
       ->check(CLI::IsMember({"f32", "f64", "bf16"}));
+  add_overwrite(*encode, command->rerun);
   encode->add_option("--device", command->device, device_help);
   encode->footer(
       "Writes, for S tokens, L layers, h heads and a model of width d\n"

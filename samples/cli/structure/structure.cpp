@@ -9,6 +9,7 @@
 #include <set>
 
 #include "commands.hpp"
+#include "common/checksum.hpp"
 #include "common/progress.hpp"
 #include "common/text_input.hpp"
 #include "common/validators.hpp"
@@ -25,6 +26,7 @@ struct structure_command {
   double cut = 0.4, factor = 0, tolerance = 0.01;
   std::uint64_t seed = 1;
   bool effective = false;
+  rerun_options rerun;
 };
 
 struct chosen_text {
@@ -32,8 +34,8 @@ struct chosen_text {
   std::int64_t index;  ///< in the file
 };
 
-/// The texts that fit the length, as --other-lengths says.
-std::vector<chosen_text> read_texts(const structure_command& command, text_source& source) {
+/// The texts that fit the length, as --other-lengths says, and their checksum.
+std::vector<chosen_text> read_texts(const structure_command& command, text_source& source, checksum& sum) {
   std::vector<chosen_text> texts;
   std::int64_t shorter = 0, all = 0;
   for (input_text text; source.next(text); ++all) {
@@ -44,6 +46,7 @@ std::vector<chosen_text> read_texts(const structure_command& command, text_sourc
     }
     shorter += is_short;
     if (is_short && command.other_lengths == "cut") continue;
+    add_to(sum, text);
     texts.push_back({text.sequence(source.model().config), text.index});
   }
   if (texts.empty()) {
@@ -103,6 +106,25 @@ std::size_t order_by_representatives(context& ctx, const transformer<float>& mod
   return chosen.size() - (chosen.contains(-1) ? 1 : 0);
 }
 
+nlohmann::ordered_json settings_of(const structure_command& command, const text_source& source, const checksum& texts,
+                                   const sycl::device& device) {
+  nlohmann::ordered_json settings = common_settings("structure", device);
+  settings.update({{"model", command.input.model},
+                   {"model_checksum", checksum_of_model(source.folder())},
+                   {"texts_checksum", texts.text()},
+                   {"length", command.length},
+                   {"other_lengths", command.other_lengths},
+                   {"cut", command.cut},
+                   {"cut_factor", command.factor},
+                   {"empty_rows", command.empty},
+                   {"representatives", command.representatives},
+                   {"effective", command.effective},
+                   {"tolerance", command.tolerance},
+                   {"distances", command.distances},
+                   {"seed", command.seed}});
+  return settings;
+}
+
 void run(const structure_command& command) {
   text_input_options input = command.input;
   input.max_length = command.length;
@@ -113,12 +135,16 @@ void run(const structure_command& command) {
   if (command.length > config.positions) {
     throw usage_error(fmt::format("--length {}: the model reads at most {} tokens", command.length, config.positions));
   }
-  std::vector<chosen_text> texts = read_texts(command, source);
-  context ctx(select_device(command.device));
+  checksum sum;
+  std::vector<chosen_text> texts = read_texts(command, source, sum);
+  structure_report report;
+  const sycl::device device = select_device(command.device);
+  report.settings = settings_of(command, source, sum, device);
+  if (is_finished(place_of_structure(command.output), report.settings, command.rerun)) return;
+  context ctx(device);
   const waiting_note note = note_of_first_use(ctx);
   const transformer<float> model = load_transformer<float>(ctx, source.folder());
 
-  structure_report report;
   report.model = input.model;
   report.layers = config.layers;
   report.heads = config.heads;
@@ -208,6 +234,7 @@ void add_structure(CLI::App& app) {
       ->capture_default_str()
       ->check(positive_integer());
   structure->add_option("--seed", command->seed, "Seed of k-means")->capture_default_str()->check(seed_number());
+  add_overwrite(*structure, command->rerun);
   structure->add_option("--device", command->device, device_help);
   structure->footer(
       "Writes into the folder\n"

@@ -155,22 +155,35 @@ std::string w_maps(const structure_report& report) {
 
 }  // namespace
 
+output_place place_of_structure(const std::filesystem::path& folder) {
+  output_place place{.result = folder / "structure.safetensors", .settings = settings_in_safetensors};
+  for (const char* name : {"structure.csv", "structure.svg", "w.svg", "clusters.csv"}) {
+    place.others.push_back(folder / name);
+  }
+  return place;
+}
+
 void write_structure(const std::filesystem::path& folder, const structure_report& report) {
-  std::filesystem::create_directories(folder);
-  const std::int64_t l = report.layers, h = report.heads, s = report.tokens;
-  const dimension_row& last = report.dimensions.back();
-  write_safetensors(folder / "structure.safetensors",
-                    {make_entry("w", {l, h, s, s}, report.w), make_entry("mean", {l, h, s, s}, report.mean),
-                     make_entry("spectrum", {l, h, s}, report.spectrum), make_entry("dim_r", {l, h}, last.dimension)},
-                    {{"model", report.model}});
+  begin_writing(place_of_structure(folder));
   write_atomically(folder / "structure.csv", table(report));
   write_atomically(folder / "structure.svg", chart(report));
   write_atomically(folder / "w.svg", w_maps(report));
-  if (report.clusters.empty()) return;
-  std::string clusters = "clusters,within,between\n";
-  for (const cluster_row& row : report.clusters)
-    clusters += fmt::format("{},{},{}\n", row.clusters, row.within, row.between);
-  write_atomically(folder / "clusters.csv", clusters);
+  if (report.clusters.empty()) {
+    std::filesystem::remove(folder / "clusters.csv");  // left by the run that is overwritten
+  } else {
+    std::string clusters = "clusters,within,between\n";
+    for (const cluster_row& row : report.clusters) {
+      clusters += fmt::format("{},{},{}\n", row.clusters, row.within, row.between);
+    }
+    write_atomically(folder / "clusters.csv", clusters);
+  }
+  // Last, because it marks the run as finished.
+  const std::int64_t l = report.layers, h = report.heads, s = report.tokens;
+  write_safetensors(folder / "structure.safetensors",
+                    {make_entry("w", {l, h, s, s}, report.w), make_entry("mean", {l, h, s, s}, report.mean),
+                     make_entry("spectrum", {l, h, s}, report.spectrum),
+                     make_entry("dim_r", {l, h}, report.dimensions.back().dimension)},
+                    metadata_of(report.settings));
 }
 
 void print_structure(const structure_report& report) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/previous_work.hpp"
+
 namespace nullscope::cli {
 
 /// dim R after some inputs, for each head.
@@ -23,6 +25,7 @@ struct cluster_row {
 
 struct structure_report {
   std::string model;
+  nlohmann::ordered_json settings;
   std::int64_t layers = 0, heads = 0, tokens = 0, inputs = 0;
   double cut = 0, tolerance = 0;
   std::vector<float> w, mean, spectrum;   ///< (layers, heads, S, S), the same, (layers, heads, S)
@@ -33,6 +36,9 @@ struct structure_report {
   std::vector<std::vector<std::int64_t>> switched_off;  ///< of the same texts
   std::vector<cluster_row> clusters;                    ///< empty if all texts were used
 };
+
+/// The files of a report.
+output_place place_of_structure(const std::filesystem::path& folder);
 
 /// Writes structure.safetensors, structure.csv, structure.svg, w.svg, and clusters.csv if there are clusters.
 void write_structure(const std::filesystem::path& folder, const structure_report& report);
