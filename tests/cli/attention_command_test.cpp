@@ -108,7 +108,7 @@ TEST_F(attention_command, takes_decoders_by_rows) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(json()["projection"], "rows");
   EXPECT_FALSE(fs::exists(path("out") + "/rollout.csv"));
-  ASSERT_EQ(nullscope(arguments("--projection full", "gpt2_bf16")).exit_code, 0);
+  ASSERT_EQ(nullscope(arguments("--projection full --overwrite", "gpt2_bf16")).exit_code, 0);
   EXPECT_EQ(json()["projection"], "full");
 }
 

@@ -102,7 +102,7 @@ TEST_F(cli_files, svd_of_one_matrix_has_no_batch_and_flags_choose_the_vectors) {
       "--tensor weight --input " + path("in.safetensors") + " --output " + path("out.safetensors");
   ASSERT_EQ(nullscope("svd --values-only " + files).exit_code, 0);
   EXPECT_EQ(safetensors_file(path("out.safetensors")).names(), (std::vector<std::string>{"s", "rank", "status"}));
-  ASSERT_EQ(nullscope("svd --full " + files).exit_code, 0);
+  ASSERT_EQ(nullscope("svd --full --overwrite " + files).exit_code, 0);
   const safetensors_file out(path("out.safetensors"));
   EXPECT_EQ(out.at("u", {3, 3}).type, element_type::f64);
   EXPECT_EQ(out.at("rank").shape, std::vector<std::int64_t>{});
@@ -181,7 +181,7 @@ TEST_F(cli_files, effective_attention_writes_factors_that_rebuild_the_matrices) 
   for (std::size_t i = 0; i < 9; ++i) first_key += effective[i * 9];
   EXPECT_NEAR(received[0], first_key, 1e-5);
 
-  ASSERT_EQ(nullscope("effective-attention --causal --length 5 " + files).exit_code, 0);
+  ASSERT_EQ(nullscope("effective-attention --causal --length 5 --overwrite " + files).exit_code, 0);
   const safetensors_file shorter(path("out.safetensors"));
   EXPECT_EQ(shorter.read<std::int64_t>("null_dim"), (std::vector<std::int64_t>{2, 2}));
   EXPECT_EQ(shorter.find("raw"), nullptr);

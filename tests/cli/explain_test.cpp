@@ -42,7 +42,7 @@ class explain_command : public testing::Test {
 
   static nlohmann::json explained(const std::string& arguments, const std::string& output = "out") {
     const command_result result =
-        nullscope(fmt::format("explain --model {} --output {} {}", path("model"), path(output), arguments));
+        nullscope(fmt::format("explain --overwrite --model {} --output {} {}", path("model"), path(output), arguments));
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_NE(result.out.find("score"), std::string::npos) << result.out;
     return nlohmann::json::parse(content_of(path(output) + "/explain.json"));

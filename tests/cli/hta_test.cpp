@@ -112,14 +112,14 @@ TEST_F(hta_command, a_column_of_tags_gives_own_contribution_by_tag) {
   const std::map<std::string, int> words{{"CD", 2}, {"DT", 1},    {"IN", 1},    {"JJ", 1},
                                          {"NN", 3}, {"PUNCT", 1}, {"[CLS]", 2}, {"[SEP]", 2}};
   EXPECT_EQ(tokens_of(), words);
-  const command_result pairs = hta(arguments + " --pair-column second --pair-tag-column second_tags --words");
+  const command_result pairs = hta(arguments + " --pair-column second --pair-tag-column second_tags --words --overwrite");
   ASSERT_EQ(pairs.exit_code, 0) << pairs.err;
   const std::map<std::string, int> of_pairs{{"CD", 3}, {"DT", 2},    {"IN", 1},    {"JJ", 1},
                                             {"NN", 5}, {"PUNCT", 2}, {"[CLS]", 2}, {"[SEP]", 4}};
   EXPECT_EQ(tokens_of(), of_pairs);
   EXPECT_NE(content_of(report / "tags.svg").find("PUNCT (2)"), std::string::npos);
   // Without --words, every piece of a word has the tag of its word.
-  ASSERT_EQ(hta(arguments).exit_code, 0);
+  ASSERT_EQ(hta(arguments + " --overwrite").exit_code, 0);
   EXPECT_GE(tokens_of().at("NN"), 3);
 
   std::ofstream(path("wrong.csv")) << "text,tags\nOne head,CD NN\nOne head.,CD NN PUNCT\n";
@@ -144,7 +144,7 @@ TEST_F(hta_command, an_interrupted_run_continues_to_the_same_bits) {
   ASSERT_EQ(hta(arguments, "whole.safetensors").exit_code, 0);
   // An output that cannot be written leaves the journal with all finished units.
   fs::create_directory(path("blocked.safetensors"));
-  EXPECT_EQ(hta(arguments, "blocked.safetensors").exit_code, 1);
+  EXPECT_EQ(hta(arguments + " --overwrite", "blocked.safetensors").exit_code, 1);
   ASSERT_TRUE(fs::exists(path("blocked.safetensors.journal")));
   fs::remove(path("blocked.safetensors"));
   const command_result resumed = hta(arguments + " --resume", "blocked.safetensors");

@@ -97,7 +97,7 @@ TEST_F(identify_command, continues_where_it_was_stopped) {
   const std::string options = std::string(quick) + "--map identity,linear --distance cosine ";
   ASSERT_EQ(nullscope(arguments(options, "whole")).exit_code, 0);
   fs::create_directories(path("out") + "/layers.svg/in_the_way");  // the chart cannot be written
-  EXPECT_EQ(nullscope(arguments(options)).exit_code, 1);
+  EXPECT_EQ(nullscope(arguments(options + "--overwrite")).exit_code, 1);
   ASSERT_TRUE(fs::exists(path("out") + "/identify.journal"));
   fs::remove_all(path("out") + "/layers.svg");
   // One of the two units is left: the line of the other one is incomplete.

@@ -71,7 +71,7 @@ TEST_F(sweep_mpi, mistakes_are_reported_once) {
     ASSERT_NE(place, std::string::npos) << error;
     EXPECT_EQ(error.find(fragment, place + 1), std::string::npos) << error;
   };
-  expect_once("sweep --width 8 --heads 2 --samples 1 --lengths 7", 1, "already exists");
+  expect_once("sweep --width 8 --heads 2 --samples 1 --lengths 7", 1, "was started with lengths [6], not [7]");
   expect_once("sweep --width 8 --heads 3", 2, "cannot be divided among 3 heads");
   expect_once("sweep --no-such-flag", 2, "--no-such-flag");
 }

@@ -64,9 +64,16 @@ TEST_F(sweep_resume, a_killed_sweep_continues_after_an_incomplete_or_damaged_lin
   expect_resume_gives_the_whole("damaged");
 }
 
-TEST_F(sweep_resume, a_journal_without_its_settings_starts_over) {
-  copy_killed("headless", "0123456789abcdef {\"settings\"");
-  run_to_end(std::string(tiny_sweep) + " --resume", path("headless"));
+TEST_F(sweep_resume, a_journal_without_its_settings_is_only_replaced_when_asked) {
+  std::string journal = content_of(path("killed/sweep.journal"));
+  journal[30] ^= 1;  // in the first line; the others are whole
+  copy_killed("headless", journal);
+  for (const char* flag : {"", " --resume"}) {
+    expect_complaint(long_sweep + flag + " --output " + path("headless"), 1,
+                     "sweep.journal is damaged, or no journal of nullscope");
+    EXPECT_EQ(content_of(path("headless/sweep.journal")), journal);
+  }
+  run_to_end(std::string(tiny_sweep) + " --overwrite", path("headless"));
 }
 
 TEST_F(sweep_resume, signals_report_what_is_kept) {
@@ -97,12 +104,13 @@ TEST_F(sweep_resume, other_settings_are_refused_and_named) {
 }
 
 TEST_F(sweep_resume, results_of_other_settings_are_only_replaced_when_asked) {
-  expect_complaint(long_sweep + " --output " + path("killed"), 1, "sweep.journal already exists");
+  expect_complaint(long_sweep + " --output " + path("killed"), 1,
+                   "sweep.journal is of an unfinished run; --resume continues it, --overwrite starts over");
   run_to_end(tiny_sweep, path("tiny"));
   const std::string before = content_of(path("tiny/sweep.json"));
   expect_complaint(std::string(tiny_sweep) + " --seed 9 --output " + path("tiny"), 1,
-                   "already exists; --resume continues the sweep, --overwrite");
-  run_to_end(tiny_sweep, path("tiny"));  // the same again
+                   "sweep.json was started with seed 1, not 9; use the same settings, or --overwrite");
+  EXPECT_NE(run_to_end(tiny_sweep, path("tiny")).find("is already finished"), std::string::npos);
   EXPECT_EQ(content_of(path("tiny/sweep.json")), before);
   EXPECT_NE(run_to_end(std::string(tiny_sweep) + " --resume", path("tiny")).find("is already finished"),
             std::string::npos);
@@ -124,7 +132,7 @@ TEST_F(sweep_resume, a_file_that_is_no_result_is_only_replaced_when_asked) {
     std::ofstream(path("foreign/sweep.json")) << text;
     for (const char* flag : {"", " --resume"}) {
       expect_complaint(std::string(tiny_sweep) + flag + " --output " + path("foreign"), 1,
-                       "sweep.json is not the result of a sweep");
+                       "sweep.json is not a finished result of this command; use --overwrite to replace it");
     }
   }
   run_to_end(std::string(tiny_sweep) + " --overwrite", path("foreign"));
@@ -134,7 +142,7 @@ TEST_F(sweep_resume, two_sweeps_do_not_share_a_folder) {
   started_command first(std::string(NULLSCOPE_PROGRAM) + " " + long_sweep + " --output " + path("shared"),
                         path("stderr"));
   ASSERT_TRUE(wait_for_journal(path("shared"), 2));
-  expect_complaint(long_sweep + " --overwrite --output " + path("shared"), 1, "another sweep is writing");
+  expect_complaint(long_sweep + " --overwrite --output " + path("shared"), 1, "another process is writing");
 }
 
 /// Limits the size of files to less than the journal of the long sweep needs: writes fail as on a full disk.

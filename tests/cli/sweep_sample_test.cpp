@@ -128,8 +128,9 @@ TEST_F(sweep_sample, times_are_written_when_asked) {
   EXPECT_EQ(column_of(path("a/sweep_times.csv"), "heads"), (std::vector<double>{2, 2, 2, 2}));
   for (const double seconds : column_of(path("a/sweep_times.csv"), "seconds")) EXPECT_GT(seconds, 0);
   EXPECT_NE(content_of(path("a/sweep_times.svg")).find("milliseconds"), std::string::npos);
-  run_to_end(arguments, path("a"));
+  run_to_end(arguments + " --overwrite", path("a"));
   EXPECT_FALSE(std::filesystem::exists(path("a/sweep_times.csv")));
+  expect_complaint(arguments + " --times --output " + path("a"), 1, "was computed without --times");
 }
 
 }  // namespace

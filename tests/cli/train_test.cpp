@@ -86,7 +86,7 @@ TEST_F(train_command_test, trains_and_evaluates) {
   EXPECT_NE(nullscope(evaluate).out.find("accuracy 1.0000 (60 of 60)"), std::string::npos);
 
   // What is there is not replaced by accident.
-  expect_complaint(train("model"), 1, "--overwrite");
+  expect_complaint(train("model", "--seed 2"), 1, "was started with seed 1, not 2");
   EXPECT_EQ(nullscope(train("model", "--overwrite --quiet")).out, "");
 }
 

@@ -6,6 +6,7 @@
 #include <nullscope/errors.hpp>
 
 #include "commands.hpp"
+#include "common/previous_work.hpp"
 #include "common/progress.hpp"
 #include "common/validators.hpp"
 #include "common/waiting_note.hpp"
@@ -19,6 +20,7 @@ struct experiment_command {
   std::vector<std::int64_t> layers{1, 2}, hidden{8, 64, 256};
   std::vector<std::string> networks{"encoder", "decoder"};
   std::int64_t width = 64, epochs, samples, words = 200, seed = 1;
+  rerun_options rerun;
 };
 
 std::vector<experiment_network> networks_of(const experiment_command& command) {
@@ -65,8 +67,47 @@ experiment_training training_of(const experiment_command& command, std::int64_t 
   return training;
 }
 
+nlohmann::ordered_json settings_of(const experiment_command& command, const std::string& name,
+                                   const sycl::device& device) {
+  nlohmann::ordered_json settings = common_settings("experiment", device);
+  settings.update({{"experiment", name},
+                   {"networks", command.networks},
+                   {"layers", command.layers},
+                   {"hidden", command.hidden},
+                   {"width", command.width},
+                   {"epochs", command.epochs},
+                   {"samples", command.samples},
+                   {"words", command.words},
+                   {"seed", command.seed}});
+  return settings;
+}
+
+/// Where an experiment writes: a table, a chart and the settings of both.
+output_place place_of(const experiment_command& command, const std::string& name) {
+  const std::filesystem::path folder(command.output);
+  return {.result = settings_file(folder / name), .others = {folder / (name + ".csv"), folder / (name + ".svg")}};
+}
+
+/// Whether the experiment was made before; without --output it never was.
+bool is_made(const experiment_command& command, const std::string& name, const nlohmann::ordered_json& settings) {
+  return !command.output.empty() && is_finished(place_of(command, name), settings, command.rerun);
+}
+
+void write(const experiment_command& command, const std::string& name, const nlohmann::ordered_json& settings,
+           const std::string& table, const std::string& chart) {
+  const output_place place = place_of(command, name);
+  begin_writing(place);
+  write_atomically(place.others[0], table);
+  write_atomically(place.others[1], chart);
+  write_settings(place.result, settings);
+}
+
 void run_on_linear_data(const experiment_command& command, bool with_surrogates) {
-  context ctx(select_device(command.device));
+  const std::string name = with_surrogates ? "surrogates" : "linear";
+  const sycl::device device = select_device(command.device);
+  const nlohmann::ordered_json settings = settings_of(command, name, device);
+  if (is_made(command, name, settings)) return;
+  context ctx(device);
   const experiment_training training = training_of(command, 20);
   std::vector<linear_data_row> rows;
   train_all(ctx, command, std::ssize(linear_words().words),
@@ -80,15 +121,14 @@ void run_on_linear_data(const experiment_command& command, bool with_surrogates)
     print_linear(rows);
   }
   if (command.output.empty()) return;
-  std::filesystem::create_directories(command.output);
-  const std::filesystem::path folder(command.output);
-  const std::string name = with_surrogates ? "surrogates" : "linear";
-  write_atomically(folder / (name + ".csv"), linear_data_csv(rows));
-  write_atomically(folder / (name + ".svg"), with_surrogates ? surrogates_chart(rows) : linear_chart(rows));
+  write(command, name, settings, linear_data_csv(rows), with_surrogates ? surrogates_chart(rows) : linear_chart(rows));
 }
 
 void run_recovery(const experiment_command& command) {
-  context ctx(select_device(command.device));
+  const sycl::device device = select_device(command.device);
+  const nlohmann::ordered_json settings = settings_of(command, "recovery", device);
+  if (is_made(command, "recovery", settings)) return;
+  context ctx(device);
   const experiment_training training = training_of(command, 100);
   const slalom_model planted = random_slalom(command.words, training.seed);
   const std::vector<std::int64_t> lengths{2, 5, 10, 20, 30};
@@ -107,10 +147,7 @@ void run_recovery(const experiment_command& command) {
             });
   print_recovery(rows, command.words);
   if (command.output.empty()) return;
-  std::filesystem::create_directories(command.output);
-  const std::filesystem::path folder(command.output);
-  write_atomically(folder / "recovery.csv", recovery_csv(rows));
-  write_atomically(folder / "recovery.svg", recovery_chart(rows, planted));
+  write(command, "recovery", settings, recovery_csv(rows), recovery_chart(rows, planted));
 }
 
 void add_options(CLI::App& app, experiment_command& command) {
@@ -125,6 +162,7 @@ void add_options(CLI::App& app, experiment_command& command) {
   number("--samples", command.samples, "Sequences of an epoch");
   number("--epochs", command.epochs, "Epochs, each with new sequences");
   app.add_option("--seed", command.seed, "Seed of data and networks")->capture_default_str()->check(natural_number());
+  add_overwrite(app, command.rerun);
   app.add_option("--device", command.device, device_help);
   app.add_option("--output", command.output, "Folder for a table (.csv) and a chart (.svg)")->check(some_path());
 }

@@ -10,6 +10,7 @@
 
 #include "charts/heat_map.hpp"
 #include "commands.hpp"
+#include "common/previous_work.hpp"
 #include "common/progress.hpp"
 #include "common/validators.hpp"
 #include "common/waiting_note.hpp"
@@ -20,6 +21,7 @@ namespace {
 struct reversal_command {
   std::string output, device;
   reversal_options options;
+  rerun_options rerun;
 };
 
 std::string maps_of(const reversal_result& result, std::int64_t tokens) {
@@ -37,8 +39,28 @@ std::string maps_of(const reversal_result& result, std::int64_t tokens) {
                         4);
 }
 
-void write(const std::filesystem::path& folder, const reversal_result& result, std::int64_t tokens) {
-  std::filesystem::create_directories(folder);
+nlohmann::ordered_json settings_of(const reversal_command& command, const sycl::device& device) {
+  nlohmann::ordered_json settings = common_settings("experiment", device);
+  settings.update({{"experiment", "reversal"},
+                   {"tokens", command.options.tokens},
+                   {"vocabulary", command.options.vocabulary},
+                   {"value_size", command.options.value_size},
+                   {"steps", command.options.most_steps},
+                   {"inputs", command.options.inputs},
+                   {"cut", command.options.cut},
+                   {"seed", command.options.seed}});
+  return settings;
+}
+
+output_place place_of_reversal(const std::filesystem::path& folder) {
+  return {.result = settings_file(folder / "reversal"),
+          .others = {folder / "reversal_structure.csv", folder / "reversal_distances.csv", folder / "reversal.svg"}};
+}
+
+void write(const std::filesystem::path& folder, const reversal_result& result, std::int64_t tokens,
+           const nlohmann::ordered_json& settings) {
+  const output_place place = place_of_reversal(folder);
+  begin_writing(place);
   std::string structures = "threshold,emptied_rows,share_on_antidiagonal\n";
   for (const reversal_structure& one : result.structures) {
     fmt::format_to(std::back_inserter(structures), "{:.1f},{},{}\n", one.threshold, one.emptied, one.on_antidiagonal);
@@ -51,6 +73,7 @@ void write(const std::filesystem::path& folder, const reversal_result& result, s
   write_atomically(folder / "reversal_structure.csv", structures);
   write_atomically(folder / "reversal_distances.csv", distances);
   write_atomically(folder / "reversal.svg", maps_of(result, tokens));
+  write_settings(place.result, settings);
 }
 
 void print(const reversal_result& result, std::int64_t tokens) {
@@ -70,7 +93,11 @@ void run(const reversal_command& command) {
   if (command.options.value_size + 1 >= command.options.tokens) {
     throw usage_error("--value-size must be below --tokens - 1: otherwise attention has no null space");
   }
-  context ctx(select_device(command.device));
+  const sycl::device device = select_device(command.device);
+  const nlohmann::ordered_json settings = settings_of(command, device);
+  const bool writes = !command.output.empty();
+  if (writes && is_finished(place_of_reversal(command.output), settings, command.rerun)) return;
+  context ctx(device);
   const waiting_note note = note_of_first_use(ctx);
   progress_bar bar(static_cast<double>(command.options.most_steps), 0);
   reversal_options options = command.options;
@@ -83,7 +110,7 @@ void run(const reversal_command& command) {
   const reversal_result result = run_reversal(ctx, options);
   bar.clear();
   print(result, options.tokens);
-  if (!command.output.empty()) write(command.output, result, options.tokens);
+  if (writes) write(command.output, result, options.tokens, settings);
 }
 
 }  // namespace
@@ -106,6 +133,7 @@ void add_experiment_reversal(CLI::App& app) {
   reversal->add_option("--seed", command->options.seed, "Seed of data and model")
       ->capture_default_str()
       ->check(seed_number());
+  add_overwrite(*reversal, command->rerun);
   reversal->add_option("--device", command->device, device_help);
   reversal->add_option("--output", command->output, "Folder for tables (.csv) and heat maps (.svg)")
       ->check(some_path());

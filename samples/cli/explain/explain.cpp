@@ -8,6 +8,7 @@
 #include <nullscope/errors.hpp>
 
 #include "commands.hpp"
+#include "common/previous_work.hpp"
 #include "common/progress.hpp"
 #include "common/validators.hpp"
 #include "common/waiting_note.hpp"
@@ -21,6 +22,7 @@ struct explain_command {
   text_input_options input;
   std::string output, device, method = "slalom", fit = "least-squares", of_class, sampling = "short", by;
   std::int64_t samples = 5000, length = 2, most_deleted = 5, seed = 1, tokens_shown = 20;
+  rerun_options rerun;
 };
 
 explain_options options_of(const explain_command& command, const std::vector<std::string>& labels) {
@@ -39,9 +41,31 @@ explain_options options_of(const explain_command& command, const std::vector<std
   return options;
 }
 
-std::vector<explained_result> read_texts(text_source& texts) {
+nlohmann::ordered_json settings_of(const explain_command& command, const text_source& source,
+                                   const std::vector<input_text>& texts, const sycl::device& device) {
+  nlohmann::ordered_json settings = common_settings("explain", device);
+  settings.update({{"model", command.input.model},
+                   {"model_checksum", checksum_of_model(source.folder())},
+                   {"texts_checksum", checksum_of(texts)},
+                   {"method", command.method},
+                   {"fit", command.fit},
+                   {"samples", command.samples},
+                   {"class", command.of_class},
+                   {"sampling", command.sampling},
+                   {"length", command.length},
+                   {"most_deleted", command.most_deleted},
+                   {"tokens_by", command.by},
+                   {"seed", command.seed}});
+  return settings;
+}
+
+output_place place_of(const std::filesystem::path& folder) {
+  return {.result = settings_file(folder / "explain"), .others = {folder / "explain.json", folder / "explain.csv"}};
+}
+
+std::vector<explained_result> results_for(const std::vector<input_text>& read, const text_source& texts) {
   std::vector<explained_result> results;
-  for (const input_text& text : texts.rest(0)) {
+  for (const input_text& text : read) {
     explained_result result;
     result.text = text.text;
     result.index = text.index;
@@ -67,11 +91,15 @@ void run(const explain_command& command) {
     throw usage_error("explanations are of one text: --text-pair and --pair-column do not go with them");
   }
   text_source texts(command.input);
-  context ctx(select_device(command.device));
+  const std::vector<input_text> read = texts.rest(0);
+  const sycl::device device = select_device(command.device);
+  const nlohmann::ordered_json settings = settings_of(command, texts, read, device);
+  if (is_finished(place_of(command.output), settings, command.rerun)) return;
+  context ctx(device);
   const explained_classifier classifier(ctx, texts.folder());
   explain_options options = options_of(command, classifier.labels());
   options.baseline_id = classifier.baseline_id();
-  std::vector<explained_result> results = read_texts(texts);
+  std::vector<explained_result> results = results_for(read, texts);
   {
     const waiting_note note = note_of_first_use(ctx);
     progress_bar bar(static_cast<double>(results.size()), 0);
@@ -90,9 +118,10 @@ void run(const explain_command& command) {
       bar.draw(fmt::format("{} of {} texts", first + count, results.size()));
     }
   }
-  std::filesystem::create_directories(command.output);
+  begin_writing(place_of(command.output));
   write_tables(command.output, results, command.method);
   write_pictures(command.output, results);
+  write_settings(place_of(command.output).result, settings);
   for (const explained_result& result : results) print_table(result, command.method, command.tokens_shown);
 }
 
@@ -129,6 +158,7 @@ void add_explain(CLI::App& app) {
       ->check(CLI::IsMember({"id", "place"}));
   explain->add_option("--seed", command->seed, "Seed of the queries")->capture_default_str()->check(natural_number());
   number("--tokens-shown", command->tokens_shown, "Tokens in the printed table");
+  add_overwrite(*explain, command->rerun);
   explain->add_option("--device", command->device, device_help);
   explain->footer(
       "The model is a classifier: a folder that nullscope train wrote, or one of Hugging Face with a\n"
@@ -136,7 +166,8 @@ void add_explain(CLI::App& app) {
       "their mean). SLALOM gives each token a value v (its score alone) and an importance s (its weight among "
       "others),\n"
       "with standard errors; the linearised score v exp(s) ranks tokens. Special tokens are part of every query.\n"
-      "Writes explain.json, explain.csv, text.svg (the tokens marked) and, for SLALOM, scatter.svg.\n\n"
+      "Writes explain.json, explain.csv, text.svg (the tokens marked) and, for SLALOM, scatter.svg;\n"
+      "explain.settings.json tells a later call what they were made with.\n\n"
       "Examples:\n"
       "  nullscope explain --model reviews-model --text \"Not bad at all.\" --output explained\n"
       "  nullscope explain --model reviews-model --file reviews.txt --method shap --samples 2000 --output explained\n"

@@ -15,7 +15,9 @@
 #include "charts/chart.hpp"
 #include "commands.hpp"
 #include "common/field_text.hpp"
+#include "common/checksum.hpp"
 #include "common/labelled_texts.hpp"
+#include "common/previous_work.hpp"
 #include "common/validators.hpp"
 #include "common/waiting_note.hpp"
 #include "explain/faithfulness_run.hpp"
@@ -28,6 +30,7 @@ struct faithfulness_command {
   text_columns columns;
   std::vector<std::string> methods{"slalom", "lime", "shap", "gradient", "integrated-gradients"};
   std::int64_t texts = 20, samples = 1000, length = 2, max_length = 0, points = 20, seed = 1;
+  rerun_options rerun;
 };
 
 /// The annotation of each record, by its line: 0 or 1 for every word between white space.
@@ -182,9 +185,39 @@ std::string curve_chart(const std::vector<measured_method>& rows) {
   return draw_chart("Deletion and insertion curves", panels, 2);
 }
 
+nlohmann::ordered_json settings_of(const faithfulness_command& command, const std::filesystem::path& model,
+                                   const sycl::device& device) {
+  nlohmann::ordered_json settings = common_settings("faithfulness", device);
+  settings.update({{"model", command.model},
+                   {"model_checksum", checksum_of_model(model)},
+                   {"data_checksum", checksum_of_file(command.data)},
+                   {"columns", {command.columns.text, command.columns.label, command.annotation_column}},
+                   {"methods", command.methods},
+                   {"texts", command.texts},
+                   {"samples", command.samples},
+                   {"length", command.length},
+                   {"sampling", command.sampling},
+                   {"max_length", command.max_length},
+                   {"points", command.points},
+                   {"seed", command.seed}});
+  return settings;
+}
+
+output_place place_of_faithfulness(const std::filesystem::path& folder) {
+  return {.result = settings_file(folder / "faithfulness"),
+          .others = {folder / "faithfulness.json", folder / "faithfulness.csv", folder / "curves.svg"}};
+}
+
 void run(const faithfulness_command& command) {
-  context ctx(select_device(command.device));
-  const explained_classifier classifier(ctx, resolve_model(command.model));
+  const std::filesystem::path folder = resolve_model(command.model);
+  const sycl::device device = select_device(command.device);
+  nlohmann::ordered_json identity;
+  if (!command.output.empty()) {
+    identity = settings_of(command, folder, device);
+    if (is_finished(place_of_faithfulness(command.output), identity, command.rerun)) return;
+  }
+  context ctx(device);
+  const explained_classifier classifier(ctx, folder);
   faithfulness_settings settings;
   settings.methods = command.methods;
   for (const std::string& name : command.methods) explanation_method_named(name);
@@ -203,9 +236,10 @@ void run(const faithfulness_command& command) {
   }
   print_rows(rows, data.explained.size());
   if (command.output.empty()) return;
-  std::filesystem::create_directories(command.output);
+  begin_writing(place_of_faithfulness(command.output));
   write_rows(command.output, rows);
   write_atomically(std::filesystem::path(command.output) / "curves.svg", curve_chart(rows));
+  write_settings(place_of_faithfulness(command.output).result, identity);
 }
 
 }  // namespace
@@ -246,6 +280,7 @@ void add_faithfulness(CLI::App& app) {
   faithfulness->add_option("--seed", command->seed, "Seed of all random choices")
       ->capture_default_str()
       ->check(natural_number());
+  add_overwrite(*faithfulness, command->rerun);
   faithfulness->add_option("--device", command->device, device_help);
   faithfulness->add_option("--output", command->output, "Folder for faithfulness.json, faithfulness.csv and curves.svg")
       ->check(some_path());

@@ -8,8 +8,10 @@
 #include <nullscope/model_store.hpp>
 
 #include "commands.hpp"
+#include "common/checksum.hpp"
 #include "common/field_text.hpp"
 #include "common/labelled_texts.hpp"
+#include "common/previous_work.hpp"
 #include "common/validators.hpp"
 
 namespace nullscope::cli {
@@ -22,6 +24,7 @@ struct evaluate_command {
   std::string too_long = "cut";
   std::int64_t batch = 256;
   bool as_json = false;
+  rerun_options rerun;
 };
 
 struct class_counts {
@@ -102,11 +105,29 @@ std::string predictions_csv(const std::vector<labelled_text>& texts, const std::
   return csv;
 }
 
+nlohmann::ordered_json settings_of(const evaluate_command& command, const std::filesystem::path& model,
+                                   const sycl::device& device) {
+  nlohmann::ordered_json settings = common_settings("evaluate", device);
+  settings.update({{"model", command.model},
+                   {"model_checksum", checksum_of_model(model)},
+                   {"data_checksum", checksum_of_file(command.data)},
+                   {"columns", {command.columns.text, command.columns.pair, command.columns.label}},
+                   {"batch", command.batch}});
+  return settings;
+}
+
 void run(const evaluate_command& command) {
   const std::vector<labelled_text> texts = read_labelled_texts(command.data, command.columns);
   const std::filesystem::path folder =
       resolve_model(command.model, [](std::string_view text) { fmt::print(stderr, "{}\n", text); });
-  context ctx(select_device(command.device));
+  const sycl::device device = select_device(command.device);
+  const output_place place{.result = settings_file(command.output), .others = {command.output}};
+  nlohmann::ordered_json settings;
+  if (!command.output.empty()) {
+    settings = settings_of(command, folder, device);
+    if (is_finished(place, settings, command.rerun)) return;
+  }
+  context ctx(device);
   const text_classifier<float> classifier(ctx, folder);
   const transformer_config& config = classifier.model().config();
   const encoded_texts encoded =
@@ -117,7 +138,9 @@ void run(const evaluate_command& command) {
   const std::vector<text_prediction> predictions = classifier.predict(ctx, inputs, command.batch);
   const outcome result = compare(encoded.examples, predictions, classifier.labels().size());
   if (!command.output.empty()) {
+    begin_writing(place);
     write_atomically(command.output, predictions_csv(texts, predictions, classifier.labels()));
+    write_settings(place.result, settings);
   }
   if (command.as_json) {
     print_json(result, classifier.labels());
@@ -140,7 +163,7 @@ void add_evaluate(CLI::App& app) {
   evaluate->add_option("--text-column", command->columns.text, "Column with the text")->capture_default_str();
   evaluate->add_option("--pair-column", command->columns.pair, "Column with the second text (default: none)");
   evaluate->add_option("--label-column", command->columns.label, "Column with the label")->capture_default_str();
-  evaluate->add_option("--output", command->output, "CSV file to write: line, label, prediction, probabilities")
+  evaluate->add_option("--output", command->output, "CSV file to write: line, label, prediction, probabilities; <file>.settings.json tells a later call how")
       ->check(some_path());
   evaluate
       ->add_option("--too-long", command->too_long,
@@ -151,6 +174,7 @@ void add_evaluate(CLI::App& app) {
       ->check(positive_integer())
       ->capture_default_str();
   evaluate->add_flag("--json", command->as_json, "Print JSON");
+  add_overwrite(*evaluate, command->rerun);
   evaluate->add_option("--device", command->device, device_help);
   evaluate->footer(
       "Recall is the share of a label's texts that are recognised, precision the share of right ones among the texts\n"

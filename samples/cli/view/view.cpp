@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "commands.hpp"
+#include "common/checksum.hpp"
+#include "common/previous_work.hpp"
 #include "common/progress.hpp"
 #include "common/validators.hpp"
 #include "common/waiting_note.hpp"
@@ -25,6 +27,7 @@ struct view_command {
   std::string output, device, explanation;
   std::int64_t index = 0, samples = 0, seed = 0;
   bool exact = false, no_attribution = false;
+  rerun_options rerun;
 };
 
 /// As many random directions as a second or two pay for, from 1 to 8.
@@ -73,6 +76,22 @@ attribution attribute(const view_command& command, context& ctx, const transform
   return std::move(hidden_token_attribution(ctx, model, batch, options).front());
 }
 
+/// One checksum of everything that determines the page: it may be handed on, and says nothing about files here.
+nlohmann::ordered_json settings_of(const view_command& command, const text_source& source, const view_page& page,
+                                   const sycl::device& device) {
+  checksum sum;
+  sum.add_text(json_text(common_settings("view", device)));
+  sum.add_text(page.model);
+  sum.add_model(source.folder());
+  add_to(sum, page.text);
+  sum.add_text(json_text(page.explanation));
+  for (const std::int64_t number : {command.samples, command.seed, std::int64_t{command.exact},
+                                    std::int64_t{command.no_attribution}}) {
+    sum.add(static_cast<std::uint64_t>(number));
+  }
+  return {{"command", "view"}, {"checksum", sum.text()}};
+}
+
 void run(const view_command& command) {
   check(command);
   text_source source(command.input);
@@ -87,7 +106,11 @@ void run(const view_command& command) {
   for (const std::int32_t id : page.text.tokens.ids) page.vocabulary.push_back(source.token(id));
   if (!command.explanation.empty()) page.explanation = read_explanation(command.explanation, page.text);
 
-  context ctx(select_device(command.device));
+  const sycl::device device = select_device(command.device);
+  page.settings = settings_of(command, source, page, device);
+  const output_place place{.result = command.output, .settings = settings_in_page};
+  if (is_finished(place, page.settings, command.rerun)) return;
+  context ctx(device);
   {
     const waiting_note note = note_of_first_use(ctx);
     const transformer<float> model = load_transformer<float>(ctx, source.folder());
@@ -127,6 +150,7 @@ void add_view(CLI::App& app) {
   view->add_option("--explanation", command->explanation,
                    "An explain.json of nullscope explain for the same text, which can colour the text")
       ->check(some_path());
+  add_overwrite(*view, command->rerun);
   view->add_option("--device", command->device, device_help);
   view->footer(
       "The page is one file that needs no network. It shows every head as matrix or as lines between tokens: raw\n"

@@ -5,10 +5,14 @@
 #include <cmath>
 #include <nullscope/version.hpp>
 
+#include "common/files.hpp"
+
 namespace nullscope::cli {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+constexpr std::string_view settings_element = "<script type=\"application/json\" id=\"settings\">";
 
 /// JSON has no infinity and no NaN.
 json number(double x) { return std::isfinite(x) ? json(x) : json(nullptr); }
@@ -153,8 +157,17 @@ std::string encoded_halves(std::span<const float> numbers) {
   return text;
 }
 
+std::optional<json> settings_in_page(const std::filesystem::path& path) {
+  const std::string html = read_file(path);
+  const std::size_t element = html.find(settings_element), begin = element + settings_element.size();
+  if (element == std::string::npos) return std::nullopt;
+  const json settings = json::parse(html.substr(begin, html.find('<', begin) - begin), nullptr, false);
+  return settings.is_object() ? std::optional(settings) : std::nullopt;
+}
+
 std::string page_html(const view_page& page) {
-  std::string data =
+  std::string data = fmt::format("{}{}</script>\n", settings_element, safe_json(page.settings));
+  data +=
       fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n", safe_json(data_json(page)));
   const std::size_t heads = static_cast<std::size_t>(page.parts.heads);
   for (std::size_t i = 0; i < page.parts.rank.size(); ++i) {

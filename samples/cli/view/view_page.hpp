@@ -2,6 +2,7 @@
 ///
 /// The page itself is in samples/cli/view/page; the build embeds it. Numbers are in half precision, base64,
 /// little-endian, in elements of their own, so that the browser decodes a head when it is looked at:
+///   settings              JSON: what the page was made with
 ///   data                  JSON: the text, and numbers about heads
 ///   head-<layer>-<head>   raw (S, S), then the basis U (S, rank) of the range of T, from which the browser computes
 ///                         A U U^T, or nothing if the rank is S; of causal models the lower triangles of raw and of
@@ -10,6 +11,7 @@
 ///   contribution-errors   (layers, S): standard errors of the contributions to a hidden token, as a share of them
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <nullscope/attention_parts.hpp>
 #include <nullscope/hidden_token_attribution.hpp>
@@ -31,12 +33,16 @@ struct view_page {
   std::optional<attribution> contributions;
   std::int64_t samples = 0;            ///< of the contributions; 0: exact
   nlohmann::ordered_json explanation;  ///< {method, label, scores (S)}, or null
+  nlohmann::ordered_json settings;     ///< what a later call compares
 };
 
 /// The page with @STYLE@ and @SCRIPT@ filled in, and @DATA@ still there.
 std::string_view page_template();
 
 std::string page_html(const view_page& page);
+
+/// The settings of a page; std::nullopt if the file is no page of ours. Throws file_error if it cannot be read.
+std::optional<nlohmann::ordered_json> settings_in_page(const std::filesystem::path& path);
 
 /// The bits of a number in half precision, rounded to nearest, ties to even.
 std::uint16_t half_bits(float number);
