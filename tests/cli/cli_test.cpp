@@ -185,7 +185,7 @@ TEST_F(cli_files, effective_attention_writes_factors_that_rebuild_the_matrices) 
   const safetensors_file shorter(path("out.safetensors"));
   EXPECT_EQ(shorter.read<std::int64_t>("null_dim"), (std::vector<std::int64_t>{2, 2}));
   EXPECT_EQ(shorter.find("raw"), nullptr);
-  expect_complaint("effective-attention --length 10 " + files, 1, "a length of 10 in sequences of 9 tokens");
+  expect_complaint("effective-attention --overwrite --length 10 " + files, 1, "a length of 10 in sequences of 9 tokens");
   expect_complaint("effective-attention --length 99999999999999999999 " + files, 2, "is out of range");
   expect_complaint("effective-attention --scale nan " + files, 2, "--scale: \"nan\" is not a number above 0");
 }
@@ -205,17 +205,17 @@ TEST_F(cli_files, effective_attention_says_which_heads_it_cannot_take) {
     const auto other = random_numbers<float>(2 * tokens * 3, 3);
     write_safetensors(path("in.safetensors"), {make_entry("q", {2, 9, 4}, k), make_entry("k", {2, 9, 4}, k),
                                                make_entry("v", {2, tokens, 3}, other)});
-    expect_complaint("effective-attention " + files, 1, fmt::format("v (2, {}, 3)", tokens));
+    expect_complaint("effective-attention --overwrite " + files, 1, fmt::format("v (2, {}, 3)", tokens));
   }
 
   const std::vector<float> wide(2 * 513, 1);
   write_safetensors(path("in.safetensors"), {make_entry("q", {1, 2, 513}, wide), make_entry("k", {1, 2, 513}, wide),
                                              make_entry("v", {1, 2, 513}, wide)});
-  expect_complaint("effective-attention " + files, 1, "has heads of more than 512");
+  expect_complaint("effective-attention --overwrite " + files, 1, "has heads of more than 512");
   const std::vector<float> nothing;
   write_safetensors(path("in.safetensors"), {make_entry("q", {2, 9, 4}, k), make_entry("k", {2, 9, 4}, k),
                                              make_entry("v", {2, 9, 3}, v), make_entry("h", {2, 3, 0}, nothing)});
-  expect_complaint("effective-attention " + files, 1, "or h has no columns");
+  expect_complaint("effective-attention --overwrite " + files, 1, "or h has no columns");
 }
 
 TEST_F(cli_files, wrong_files_and_tensors_are_one_line_and_exit_code_1) {
