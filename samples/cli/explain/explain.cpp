@@ -6,6 +6,8 @@
 #include <nullscope/atomic_file.hpp>
 #include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
+#include <regex>
+#include <system_error>
 
 #include "commands.hpp"
 #include "common/previous_work.hpp"
@@ -59,8 +61,21 @@ nlohmann::ordered_json settings_of(const explain_command& command, const text_so
   return settings;
 }
 
+/// Pictures that an earlier run left in the folder.
+std::vector<std::filesystem::path> pictures_in(const std::filesystem::path& folder) {
+  static const std::regex name("(text|scatter)(_[0-9]+)?\\.svg");
+  std::vector<std::filesystem::path> pictures;
+  std::error_code ignored;  // a folder that is not there has none
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (std::regex_match(entry.path().filename().string(), name)) pictures.push_back(entry.path());
+  }
+  return pictures;
+}
+
 output_place place_of(const std::filesystem::path& folder) {
-  return {.result = settings_file(folder / "explain"), .others = {folder / "explain.json", folder / "explain.csv"}};
+  output_place place{.result = settings_file(folder / "explain"), .others = pictures_in(folder)};
+  place.others.insert(place.others.end(), {folder / "explain.json", folder / "explain.csv"});
+  return place;
 }
 
 std::vector<explained_result> results_for(const std::vector<input_text>& read, const text_source& texts) {
@@ -119,6 +134,7 @@ void run(const explain_command& command) {
     }
   }
   begin_writing(place_of(command.output));
+  for (const std::filesystem::path& picture : pictures_in(command.output)) std::filesystem::remove(picture);
   write_tables(command.output, results, command.method);
   write_pictures(command.output, results);
   write_settings(place_of(command.output).result, settings);

@@ -52,6 +52,7 @@ std::vector<attribution> read_results(const hta_command& command, bool is_file, 
 
 void write_report(const hta_command& command, const text_source& source, const std::vector<input_text>& texts,
                   const std::vector<attribution>& results, const nlohmann::ordered_json& identity) {
+  begin_writing(place_of_hta_report(command.report));
   attribution_statistics statistics;
   heat_map_text example{results.front(), {}};
   for (std::size_t i = 0; i < results.size(); ++i) {

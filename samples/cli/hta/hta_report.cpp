@@ -231,6 +231,9 @@ void write_hta_report(const std::filesystem::path& folder, const std::string& ti
   if (!statistics.own_by_tag(0).empty()) {
     write_atomically(folder / "tags.csv", groups_csv(statistics, "tag", &attribution_statistics::own_by_tag));
     write_atomically(folder / "tags.svg", groups_chart(title, statistics, &attribution_statistics::own_by_tag));
+  } else {  // left by the report that is overwritten
+    std::filesystem::remove(folder / "tags.csv");
+    std::filesystem::remove(folder / "tags.svg");
   }
   write_atomically(folder / "heat_map.svg", heat_maps(title, example));
 }

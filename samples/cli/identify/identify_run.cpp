@@ -24,6 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* all_experiments[] = {"layers", "transfer", "generalisation", "steps", "neighbours"};
+
 /// Everything that determines the results.
 nlohmann::ordered_json identity_of(const identify_command& command, const text_source& source,
                                    const std::vector<input_text>& texts, const context& ctx) {
@@ -63,7 +65,7 @@ class identify_run {
 
   bool is_done() const {
     output_place place{.result = path("identify.json"), .others = {path("identify.csv")}, .journal = journal_path()};
-    for (const std::string& experiment : command_.experiments) place.others.push_back(path(experiment + ".svg"));
+    for (const char* experiment : all_experiments) place.others.push_back(path(fmt::format("{}.svg", experiment)));
     return is_finished(place, identity_, command_.rerun, command_.quiet);
   }
 
@@ -155,6 +157,10 @@ class identify_run {
                         {"epochs", row.epochs}});
     }
     write_atomically(path("identify.csv"), identify_csv(rows));
+    for (const char* experiment : all_experiments) {  // left by the run that is overwritten
+      if (std::ranges::count(command_.experiments, experiment) > 0) continue;
+      fs::remove(path(fmt::format("{}.svg", experiment)));
+    }
     for (const std::string& experiment : command_.experiments) {
       std::vector<identify_row> some;
       std::ranges::copy_if(rows, std::back_inserter(some), [&](const auto& row) { return is_of(experiment, row); });
