@@ -24,8 +24,9 @@ TEST(cli, help_and_version_succeed) {
 
 TEST(cli, wrong_usage_is_one_line_and_exit_code_2) {
   expect_complaint("", 2, "subcommand");
-  expect_complaint("nonsense", 2,
-                   "there is no command \"nonsense\"; the commands are: attention, devices, effective-attention, encode");
+  expect_complaint(
+      "nonsense", 2,
+      "there is no command \"nonsense\"; the commands are: attention, devices, effective-attention, encode");
   expect_complaint("devices --no-such-flag", 2, "--no-such-flag");
   expect_complaint("devices --device", 2, "--device");
 }
@@ -185,7 +186,8 @@ TEST_F(cli_files, effective_attention_writes_factors_that_rebuild_the_matrices) 
   const safetensors_file shorter(path("out.safetensors"));
   EXPECT_EQ(shorter.read<std::int64_t>("null_dim"), (std::vector<std::int64_t>{2, 2}));
   EXPECT_EQ(shorter.find("raw"), nullptr);
-  expect_complaint("effective-attention --overwrite --length 10 " + files, 1, "a length of 10 in sequences of 9 tokens");
+  expect_complaint("effective-attention --overwrite --length 10 " + files, 1,
+                   "a length of 10 in sequences of 9 tokens");
   expect_complaint("effective-attention --length 99999999999999999999 " + files, 2, "is out of range");
   expect_complaint("effective-attention --scale nan " + files, 2, "--scale: \"nan\" is not a number above 0");
 }

@@ -36,7 +36,8 @@ class encode_command : public testing::Test {
 
   /// Runs encode, which must succeed, and opens what it wrote.
   safetensors_file encode(const std::string& arguments) const {
-    const command_result result = nullscope(fmt::format("encode --overwrite {} --output {}", arguments, path("out.safetensors")));
+    const command_result result =
+        nullscope(fmt::format("encode --overwrite {} --output {}", arguments, path("out.safetensors")));
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_NE(result.out.find("out.safetensors"), std::string::npos) << result.out;
     return safetensors_file(path("out.safetensors"));
@@ -156,8 +157,9 @@ TEST_F(encode_command, heads_are_what_effective_attention_and_rank_read) {
     EXPECT_EQ(heads.read<std::uint8_t>("causal"), std::vector<std::uint8_t>{is_causal});
     EXPECT_NEAR(heads.read<double>("scale").at(0), 0.5, 1e-7);
     EXPECT_EQ(heads.find("bias") != nullptr, has_bias);
-    const command_result effective = nullscope(fmt::format("effective-attention --overwrite --dense --input {} --output {}",
-                                                           path("out.safetensors"), path("parts.safetensors")));
+    const command_result effective =
+        nullscope(fmt::format("effective-attention --overwrite --dense --input {} --output {}", path("out.safetensors"),
+                              path("parts.safetensors")));
     ASSERT_EQ(effective.exit_code, 0) << effective.err;
     const safetensors_file parts(path("parts.safetensors"));
     EXPECT_LT(scaled_residual(parts.read<float>(parts.at("raw", {5, 9, 9})), part(weights, 5 * 81, 5 * 81), 9), 2);

@@ -112,7 +112,8 @@ TEST_F(hta_command, a_column_of_tags_gives_own_contribution_by_tag) {
   const std::map<std::string, int> words{{"CD", 2}, {"DT", 1},    {"IN", 1},    {"JJ", 1},
                                          {"NN", 3}, {"PUNCT", 1}, {"[CLS]", 2}, {"[SEP]", 2}};
   EXPECT_EQ(tokens_of(), words);
-  const command_result pairs = hta(arguments + " --pair-column second --pair-tag-column second_tags --words --overwrite");
+  const command_result pairs =
+      hta(arguments + " --pair-column second --pair-tag-column second_tags --words --overwrite");
   ASSERT_EQ(pairs.exit_code, 0) << pairs.err;
   const std::map<std::string, int> of_pairs{{"CD", 3}, {"DT", 2},    {"IN", 1},    {"JJ", 1},
                                             {"NN", 5}, {"PUNCT", 2}, {"[CLS]", 2}, {"[SEP]", 4}};

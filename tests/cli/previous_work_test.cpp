@@ -33,8 +33,9 @@ class previous_work : public testing::Test {
     for (int i = 0; i < 10; ++i) table << "the film was good fun,positive\nthe plot was bad,negative\n";
     const std::vector<float> numbers{1, 2, 3, 4, 5, 6, 7, 9};
     write_safetensors(input("matrix.safetensors"), {make_entry("a", {4, 2}, numbers)});
-    write_safetensors(input("heads.safetensors"), {make_entry("q", {1, 4, 2}, numbers), make_entry("k", {1, 4, 2}, numbers),
-                                                   make_entry("v", {1, 4, 2}, numbers)});
+    write_safetensors(input("heads.safetensors"),
+                      {make_entry("q", {1, 4, 2}, numbers), make_entry("k", {1, 4, 2}, numbers),
+                       make_entry("v", {1, 4, 2}, numbers)});
   }
   static void TearDownTestSuite() { inputs_.reset(); }
 
@@ -117,8 +118,9 @@ TEST_F(previous_work, files_are_replaced_only_when_asked) {
               "full false, not true");
   expect_rule("effective-attention --input " + input("heads.safetensors") + " --output " + path("parts"), "--causal",
               "causal false, not true");
-  expect_rule(fmt::format("view --no-attribution --model {} --text 'one head' --output {}", input("bert"), path("page")),
-              "--seed 5", "checksum");
+  expect_rule(
+      fmt::format("view --no-attribution --model {} --text 'one head' --output {}", input("bert"), path("page")),
+      "--seed 5", "checksum");
   expect_rule(fmt::format("evaluate --model {} --data {} --output {}", input("classifier"), input("reviews.csv"),
                           path("predictions.csv")),
               "--batch 3", "batch 256, not 3");
@@ -130,8 +132,9 @@ TEST_F(previous_work, folders_are_replaced_only_when_asked) {
   expect_rule(with_bert("structure", "--length 6") + " --output " + path("structure"), "--cut 0.2", "cut 0.4, not 0.2");
   expect_rule(with_bert("identify", "--map identity --distance l2 --folds 2") + " --output " + path("identify"),
               "--seed 2", "seed 1, not 2");
-  expect_rule(fmt::format("explain {} --text 'the film was good' --samples 100 --output {}", classifier, path("explain")),
-              "--seed 2", "seed 1, not 2");
+  expect_rule(
+      fmt::format("explain {} --text 'the film was good' --samples 100 --output {}", classifier, path("explain")),
+      "--seed 2", "seed 1, not 2");
   expect_rule(fmt::format("faithfulness {} --data {} --methods gradient --texts 2 --samples 20 --output {}", classifier,
                           input("reviews.csv"), path("faithful")),
               "--points 5", "points 20, not 5");
@@ -139,7 +142,8 @@ TEST_F(previous_work, folders_are_replaced_only_when_asked) {
   expect_rule("experiment linear " + small + path("experiment"), "--seed 2", "seed 1, not 2");
   expect_rule("experiment reversal --tokens 8 --value-size 4 --steps 2 --inputs 2 --output " + path("reversal"),
               "--seed 7", "seed");
-  expect_rule("sweep --width 8 --heads 2 --samples 1 --lengths 6 --output " + path("sweep"), "--seed 2", "seed 1, not 2");
+  expect_rule("sweep --width 8 --heads 2 --samples 1 --lengths 6 --output " + path("sweep"), "--seed 2",
+              "seed 1, not 2");
   expect_rule(fmt::format("train --data {} --width 8 --heads 1 --feed-forward 8 --epochs 1 --batch 8 --output {}",
                           input("reviews.csv"), path("trained")),
               "--learning-rate 0.5", "learning_rate 0.001, not 0.5");
@@ -161,9 +165,9 @@ TEST_F(previous_work, files_of_others_stay) {
                             "report/own.csv");
   expect_foreign_file_stays(with_bert("attention", "") + " --output " + path("attention"), "attention/heads.csv");
   expect_foreign_file_stays(with_bert("structure", "--length 6") + " --output " + path("w"), "w/structure.safetensors");
-  expect_foreign_file_stays("experiment linear --networks encoder --layers 1 --width 16 --epochs 1 --samples 300 --output " +
-                                path("linear"),
-                            "linear/linear.csv");
+  expect_foreign_file_stays(
+      "experiment linear --networks encoder --layers 1 --width 16 --epochs 1 --samples 300 --output " + path("linear"),
+      "linear/linear.csv");
 }
 
 TEST_F(previous_work, an_interrupted_run_is_kept_until_it_is_resumed_or_given_up) {
@@ -172,7 +176,8 @@ TEST_F(previous_work, an_interrupted_run_is_kept_until_it_is_resumed_or_given_up
   ASSERT_EQ(nullscope(hta + " --overwrite").exit_code, 1);
   fs::remove(path("out"));
   ASSERT_TRUE(fs::exists(path("out.journal")));
-  expect_untouched_complaint(hta, "out.journal is of an unfinished run; --resume continues it, --overwrite starts over");
+  expect_untouched_complaint(hta,
+                             "out.journal is of an unfinished run; --resume continues it, --overwrite starts over");
   expect_untouched_complaint(hta + " --seed 8", "out.journal was started with seed 1, not 8");
   expect_untouched_complaint(hta + " --seed 8 --resume", "out.journal was started with seed 1, not 8");
   EXPECT_EQ(nullscope(hta + " --resume").exit_code, 0);
@@ -208,8 +213,8 @@ TEST_F(previous_work, a_report_of_a_finished_file_is_written_without_computing) 
 
 TEST_F(previous_work, memory_that_is_too_small_for_one_text_is_found_before_the_first_unit) {
   std::ofstream(path("texts.txt")) << "short\nthe attention of one head is a row, and every row of it adds up to one\n";
-  const std::string arguments = fmt::format("hta --model {} --file {} --output {} --memory ", input("bert"),
-                                            path("texts.txt"), path("out"));
+  const std::string arguments =
+      fmt::format("hta --model {} --file {} --output {} --memory ", input("bert"), path("texts.txt"), path("out"));
   const command_result tiny = nullscope(arguments + "1KB");
   const std::string words = "the least is ";
   const std::size_t place = tiny.err.find(words);
@@ -224,8 +229,9 @@ TEST_F(previous_work, memory_that_is_too_small_for_one_text_is_found_before_the_
 
 /// Runs a sweep where flock fails with this error.
 command_result run_where_locks_fail(int error, const std::string& arguments) {
-  return run_command("/usr/bin/env", fmt::format("ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD={} FLOCK_ERROR={} {} {}",
-                                                 NULLSCOPE_FAILING_FLOCK, error, NULLSCOPE_PROGRAM, arguments));
+  return run_command("/usr/bin/env",
+                     fmt::format("ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD={} FLOCK_ERROR={} {} {}",
+                                 NULLSCOPE_FAILING_FLOCK, error, NULLSCOPE_PROGRAM, arguments));
 }
 
 TEST_F(previous_work, a_file_system_without_locks_needs_none) {
@@ -236,17 +242,17 @@ TEST_F(previous_work, a_file_system_without_locks_needs_none) {
   }
   const command_result taken = run_where_locks_fail(EWOULDBLOCK, sweep + path("taken"));
   EXPECT_EQ(taken.exit_code, 1);
-  EXPECT_NE(taken.err.find("another process is writing " + path("taken/sweep.journal")), std::string::npos) << taken.err;
+  EXPECT_NE(taken.err.find("another process is writing " + path("taken/sweep.journal")), std::string::npos)
+      << taken.err;
   const command_result broken = run_where_locks_fail(EIO, sweep + path("broken"));
   EXPECT_EQ(broken.exit_code, 1);
   EXPECT_NE(broken.err.find("sweep.journal: Input/output error"), std::string::npos) << broken.err;
 }
 
 TEST_F(previous_work, every_command_that_writes_says_so_in_the_same_words) {
-  for (const char* command :
-       {"attention", "effective-attention", "encode", "evaluate", "experiment linear", "experiment recovery",
-        "experiment reversal", "experiment surrogates", "explain", "faithfulness", "hta", "identify", "structure", "svd",
-        "sweep", "train", "view"}) {
+  for (const char* command : {"attention", "effective-attention", "encode", "evaluate", "experiment linear",
+                              "experiment recovery", "experiment reversal", "experiment surrogates", "explain",
+                              "faithfulness", "hta", "identify", "structure", "svd", "sweep", "train", "view"}) {
     std::string help = nullscope(std::string(command) + " --help").out;
     std::erase_if(help, [](char c) { return c == ' ' || c == '\n'; });  // lines are broken anywhere
     EXPECT_NE(help.find("--overwrite"), std::string::npos) << command;

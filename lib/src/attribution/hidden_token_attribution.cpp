@@ -140,7 +140,8 @@ std::vector<attribution> run(context& ctx, const transformer<T>& model, const to
 }
 
 template <class T>
-void check_memory(context& ctx, const transformer<T>& model, const token_batch& batch, const attribution_options& options) {
+void check_memory(context& ctx, const transformer<T>& model, const token_batch& batch,
+                  const attribution_options& options) {
   detail::attribution_run<T> plan(ctx, model, batch, options, detail::run_purpose::plan);
   plan.slots_at_once(plan.options().norm == attribution_norm::spectral);
 }

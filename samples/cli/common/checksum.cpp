@@ -15,7 +15,7 @@ namespace {
 
 /// By name: other files in the folder, such as results that were written there, do not change the model.
 bool belongs_to_model(const std::string& name) {
-  constexpr std::array<std::string_view, 7> beginnings{"config.json", "model",  "tokenizer",     "vocab",
+  constexpr std::array<std::string_view, 7> beginnings{"config.json", "model",        "tokenizer",     "vocab",
                                                        "merges",      "added_tokens", "special_tokens"};
   return std::ranges::any_of(beginnings, [&](std::string_view beginning) { return name.starts_with(beginning); });
 }

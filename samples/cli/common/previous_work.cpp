@@ -96,8 +96,8 @@ bool is_finished(const output_place& place, const json& settings, const rerun_op
   if (is_there(place.result)) {
     const std::optional<json> theirs = place.settings(place.result);
     if (!theirs) {
-      throw file_error(
-          fmt::format("{} is not a finished result of this command; use --overwrite to replace it", place.result.string()));
+      throw file_error(fmt::format("{} is not a finished result of this command; use --overwrite to replace it",
+                                   place.result.string()));
     }
     expect_same_settings(place.result, *theirs, settings);
     if (!quiet) {

@@ -42,10 +42,10 @@ std::optional<nlohmann::ordered_json> settings_in_safetensors(const std::filesys
 struct output_place {
   std::filesystem::path result;  ///< carries the settings, and is written last
   settings_reader settings = settings_in_json;
-  std::vector<std::filesystem::path> others = {};   ///< more files that the command writes
-  std::filesystem::path journal = {};               ///< see work_journal; empty: none
-  nlohmann::ordered_json unit_settings = nullptr;   ///< what the journal's settings have besides the result's
-  std::filesystem::path checkpoint = {};            ///< what else an unfinished run leaves; its reader checks it
+  std::vector<std::filesystem::path> others = {};  ///< more files that the command writes
+  std::filesystem::path journal = {};              ///< see work_journal; empty: none
+  nlohmann::ordered_json unit_settings = nullptr;  ///< what the journal's settings have besides the result's
+  std::filesystem::path checkpoint = {};           ///< what else an unfinished run leaves; its reader checks it
 
   /// The settings of the journal.
   nlohmann::ordered_json journal_settings(const nlohmann::ordered_json& settings) const;

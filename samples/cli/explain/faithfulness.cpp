@@ -14,8 +14,8 @@
 
 #include "charts/chart.hpp"
 #include "commands.hpp"
-#include "common/field_text.hpp"
 #include "common/checksum.hpp"
+#include "common/field_text.hpp"
 #include "common/labelled_texts.hpp"
 #include "common/previous_work.hpp"
 #include "common/validators.hpp"

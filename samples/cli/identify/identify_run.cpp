@@ -171,7 +171,8 @@ class identify_run {
                                       experiment, summaries));
       if (!command_.quiet) print_summaries(experiment, summaries);
     }
-    write_atomically(path("identify.json"), json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    write_atomically(path("identify.json"),
+                     json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
     if (!command_.quiet) fmt::print("{}: identify.csv, identify.json and charts\n", command_.output);
   }
 

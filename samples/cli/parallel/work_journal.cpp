@@ -107,8 +107,8 @@ void work_journal::resume(std::string_view text) {
   const std::size_t all = text.size();
   while (const std::optional<json> line = take_line(text)) {
     const json unit = line->value("unit", json());
-    if (!unit.is_number_integer() || unit.get<std::int64_t>() < 0 ||
-        unit.get<std::uint64_t>() >= kept_.size() || !line->contains("rows")) {
+    if (!unit.is_number_integer() || unit.get<std::int64_t>() < 0 || unit.get<std::uint64_t>() >= kept_.size() ||
+        !line->contains("rows")) {
       throw file_error(fmt::format("{} has results of work that this run does not have; use --overwrite to start over",
                                    path_.string()));
     }

@@ -27,8 +27,8 @@ class work_journal {
 
   /// With --resume, continues the journal at `path`, if it has work; with --overwrite begins an empty one, whatever is
   /// there. Throws as has_work does, and file_error if there is work and neither is given; then it is untouched.
-  static work_journal open(const std::filesystem::path& path, const nlohmann::ordered_json& settings,
-                           std::size_t units, const rerun_options& options);
+  static work_journal open(const std::filesystem::path& path, const nlohmann::ordered_json& settings, std::size_t units,
+                           const rerun_options& options);
 
   /// The rows of each unit; null if it has not been computed.
   const std::vector<nlohmann::json>& kept() const { return kept_; }

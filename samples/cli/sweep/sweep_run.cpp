@@ -58,8 +58,8 @@ class sweep_run {
   bool is_done() const {
     const bool is_done = is_finished(place_of_results(), identity_, command_.rerun, command_.quiet);
     if (!is_done || !command_.times || fs::exists(path("sweep_times.csv"))) return is_done;
-    throw file_error(fmt::format("{} was computed without --times; --overwrite computes it again",
-                                 path("sweep.json").string()));
+    throw file_error(
+        fmt::format("{} was computed without --times; --overwrite computes it again", path("sweep.json").string()));
   }
 
   void run(work_splitter& splitter, const sweep_computers& computers) {

@@ -163,7 +163,10 @@ void add_evaluate(CLI::App& app) {
   evaluate->add_option("--text-column", command->columns.text, "Column with the text")->capture_default_str();
   evaluate->add_option("--pair-column", command->columns.pair, "Column with the second text (default: none)");
   evaluate->add_option("--label-column", command->columns.label, "Column with the label")->capture_default_str();
-  evaluate->add_option("--output", command->output, "CSV file to write: line, label, prediction, probabilities; <file>.settings.json tells a later call how")
+  evaluate
+      ->add_option(
+          "--output", command->output,
+          "CSV file to write: line, label, prediction, probabilities; <file>.settings.json tells a later call how")
       ->check(some_path());
   evaluate
       ->add_option("--too-long", command->too_long,

@@ -85,8 +85,8 @@ nlohmann::ordered_json settings_of(const view_command& command, const text_sourc
   sum.add_model(source.folder());
   add_to(sum, page.text);
   sum.add_text(json_text(page.explanation));
-  for (const std::int64_t number : {command.samples, command.seed, std::int64_t{command.exact},
-                                    std::int64_t{command.no_attribution}}) {
+  for (const std::int64_t number :
+       {command.samples, command.seed, std::int64_t{command.exact}, std::int64_t{command.no_attribution}}) {
     sum.add(static_cast<std::uint64_t>(number));
   }
   return {{"command", "view"}, {"checksum", sum.text()}};

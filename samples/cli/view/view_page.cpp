@@ -167,8 +167,7 @@ std::optional<json> settings_in_page(const std::filesystem::path& path) {
 
 std::string page_html(const view_page& page) {
   std::string data = fmt::format("{}{}</script>\n", settings_element, safe_json(page.settings));
-  data +=
-      fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n", safe_json(data_json(page)));
+  data += fmt::format("<script type=\"application/json\" id=\"data\">{}</script>\n", safe_json(data_json(page)));
   const std::size_t heads = static_cast<std::size_t>(page.parts.heads);
   for (std::size_t i = 0; i < page.parts.rank.size(); ++i) {
     data += element(fmt::format("head-{}-{}", i / heads, i % heads), head_numbers(page, i));
