@@ -36,6 +36,11 @@ void checksum::add_text(std::string_view text) {
 }
 
 void checksum::add_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
+    // A pipe can be read once: what reads it afterwards would find nothing.
+    throw file_error(fmt::format("{} is not a regular file, which is needed to recognise it", path.string()));
+  }
   std::vector<char> block(std::size_t{1} << 20);
   std::ifstream file(path, std::ios::binary);
   if (!file) throw file_error(fmt::format("cannot read {}", path.string()));

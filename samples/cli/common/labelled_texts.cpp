@@ -11,6 +11,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "common/checksum.hpp"
+
 namespace nullscope::cli {
 namespace {
 
@@ -59,6 +61,15 @@ std::vector<labelled_text> read_labelled_texts(const std::filesystem::path& path
   }
   if (texts.empty()) throw file_error(fmt::format("{}: there are no texts", path.string()));
   return texts;
+}
+
+std::string checksum_of(const std::vector<labelled_text>& texts) {
+  checksum sum;
+  for (const labelled_text& text : texts) {
+    for (const std::string& part : {text.input.text, text.input.pair.value_or(""), text.label}) sum.add_text(part);
+    sum.add(static_cast<std::uint64_t>(text.line));
+  }
+  return sum.text();
 }
 
 std::vector<std::string> labels_of(const std::vector<labelled_text>& texts) {

@@ -24,6 +24,9 @@ struct labelled_text {
 /// that is not there, no texts.
 std::vector<labelled_text> read_labelled_texts(const std::filesystem::path& path, const text_columns& columns);
 
+/// Tells the texts apart in the settings of a run.
+std::string checksum_of(const std::vector<labelled_text>& texts);
+
 /// The labels that occur, each once, numbers in their order and before all else.
 std::vector<std::string> labels_of(const std::vector<labelled_text>& texts);
 

@@ -106,11 +106,11 @@ std::string predictions_csv(const std::vector<labelled_text>& texts, const std::
 }
 
 nlohmann::ordered_json settings_of(const evaluate_command& command, const std::filesystem::path& model,
-                                   const sycl::device& device) {
+                                   const std::vector<labelled_text>& texts, const sycl::device& device) {
   nlohmann::ordered_json settings = common_settings("evaluate", device);
   settings.update({{"model", command.model},
                    {"model_checksum", checksum_of_model(model)},
-                   {"data_checksum", checksum_of_file(command.data)},
+                   {"data_checksum", checksum_of(texts)},
                    {"columns", {command.columns.text, command.columns.pair, command.columns.label}},
                    {"batch", command.batch}});
   return settings;
@@ -124,7 +124,7 @@ void run(const evaluate_command& command) {
   const output_place place{.result = settings_file(command.output), .others = {command.output}};
   nlohmann::ordered_json settings;
   if (!command.output.empty()) {
-    settings = settings_of(command, folder, device);
+    settings = settings_of(command, folder, texts, device);
     if (is_finished(place, settings, command.rerun)) return;
   }
   context ctx(device);
