@@ -212,7 +212,12 @@ TEST_F(previous_work, a_report_of_a_finished_file_is_written_without_computing) 
 }
 
 TEST_F(previous_work, memory_that_is_too_small_for_one_text_is_found_before_the_first_unit) {
-  std::ofstream(path("texts.txt")) << "short\nthe attention of one head is a row, and every row of it adds up to one\n";
+  std::ofstream texts(path("texts.txt"));
+  for (int i = 0; i < 8; ++i) texts << "short\n";  // a unit
+  std::string sentence;
+  for (int i = 0; i < 30; ++i) sentence += "one row ";
+  for (int i = 0; i < 6; ++i) texts << sentence << "\n";  // units that need more memory
+  texts.close();
   const std::string arguments =
       fmt::format("hta --model {} --file {} --output {} --memory ", input("bert"), path("texts.txt"), path("out"));
   const command_result tiny = nullscope(arguments + "1KB");
