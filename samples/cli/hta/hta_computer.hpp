@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <nullscope/gemm.hpp>
 #include <nullscope/hidden_token_attribution.hpp>
-#include <ranges>
-#include <set>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "hta/hta_texts.hpp"
@@ -41,13 +40,14 @@ class hta_computer {
     return result;
   }
 
-  /// Throws invalid_argument if the memory is too small for one of the units. The longest texts are looked at first.
+  /// Throws invalid_argument if the memory is too small for one of the units: for the one with the most tokens.
   void check(const std::vector<hta_unit>& units) {
-    std::set<std::pair<std::size_t, std::size_t>> checked;  // texts, and tokens of the longest one
-    for (const hta_unit& unit : units | std::views::reverse) {
-      if (!checked.insert({unit.size(), texts_[unit.back()].tokens.ids.size()}).second) continue;
-      check_attribution(ctx_, model_, batch_of(unit), options_);
+    using shape = std::tuple<std::size_t, std::size_t>;  // tokens with padding, texts
+    std::map<shape, const hta_unit*, std::greater<>> shapes;
+    for (const hta_unit& unit : units) {
+      shapes.try_emplace({unit.size() * texts_[unit.back()].tokens.ids.size(), unit.size()}, &unit);
     }
+    for (const auto& [shape, unit] : shapes) check_attribution(ctx_, model_, batch_of(*unit), options_);
   }
 
   /// Flops per second of a product of the size that attribution has.
