@@ -15,7 +15,8 @@ using pieces = std::vector<std::pair<std::size_t, int>>;
 
 pieces pieces_of(std::size_t size, std::size_t most) {
   pieces found;
-  for_each_piece(size, [&](std::size_t begin, int count) { found.emplace_back(begin, count); }, most);
+  for_each_piece(
+      size, [&](std::size_t begin, int count) { found.emplace_back(begin, count); }, most);
   return found;
 }
 
@@ -43,15 +44,19 @@ TEST(message_pieces, hold_more_than_an_int_can_count) {
 TEST(message_pieces, come_together_again) {
   const std::string sent = "one result that is longer than a piece";
   std::deque<std::string> on_the_way;
-  for_each_piece(sent.size(), [&](std::size_t begin, int count) {
-    on_the_way.push_back(sent.substr(begin, static_cast<std::size_t>(count)));
-  }, 7);
+  for_each_piece(
+      sent.size(),
+      [&](std::size_t begin, int count) { on_the_way.push_back(sent.substr(begin, static_cast<std::size_t>(count))); },
+      7);
   std::string received(sent.size(), '\0');
-  for_each_piece(received.size(), [&](std::size_t begin, int count) {
-    ASSERT_EQ(on_the_way.front().size(), static_cast<std::size_t>(count)) << "both sides cut alike";
-    received.replace(begin, static_cast<std::size_t>(count), on_the_way.front());
-    on_the_way.pop_front();
-  }, 7);
+  for_each_piece(
+      received.size(),
+      [&](std::size_t begin, int count) {
+        ASSERT_EQ(on_the_way.front().size(), static_cast<std::size_t>(count)) << "both sides cut alike";
+        received.replace(begin, static_cast<std::size_t>(count), on_the_way.front());
+        on_the_way.pop_front();
+      },
+      7);
   EXPECT_EQ(received, sent);
   EXPECT_TRUE(on_the_way.empty());
 }

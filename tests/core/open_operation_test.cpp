@@ -42,11 +42,12 @@ TEST_P(open_operation_test, the_event_of_a_call_inside_is_good_for_that_operatio
     operation op(out_of_order_, "outer");
     nested = through_workspace(out_of_order_, x.data(), 1);
     launch(out_of_order_, range_, 0, slow_increment{x.data(), fast}, {nested});
-    EXPECT_EQ(message_of<invalid_argument>([&] {
-                launch(ctx_, range_, 0, copy_numbers{x.data(), y.data()}, {nested});
-              }),
-              "launch: a dependency is the event of a call inside an operation, which stands for nothing outside of it; "
-              "wait for the event of that operation instead");
+    EXPECT_EQ(
+        message_of<invalid_argument>([&] {
+          launch(ctx_, range_, 0, copy_numbers{x.data(), y.data()}, {nested});
+        }),
+        "launch: a dependency is the event of a call inside an operation, which stands for nothing outside of it; "
+        "wait for the event of that operation instead");
     op.submit().wait();
   }
   EXPECT_THROW(launch(out_of_order_, range_, 0, count_from{x.data(), 0}, {sycl::event(), nested}), invalid_argument);
@@ -55,7 +56,8 @@ TEST_P(open_operation_test, the_event_of_a_call_inside_is_good_for_that_operatio
   for (int& value : expected_x) value = 3 * value + 1;
   EXPECT_EQ(x.to_host(), expected_x);
   EXPECT_EQ(y.to_host(), rubbish_);
-  launch(ctx_, range_, 0, copy_numbers{x.data(), y.data()}, {sycl::event()}).wait();  // any other event without a command
+  launch(ctx_, range_, 0, copy_numbers{x.data(), y.data()}, {sycl::event()})
+      .wait();  // any other event without a command
   EXPECT_EQ(y.to_host(), expected_x);
 }
 
@@ -69,7 +71,9 @@ TEST_P(open_operation_test, ends_when_it_is_submitted) {
     const sycl::event first = op.submit();
     through_workspace(*ctx, y.data(), 2, fast, 100'000).wait();  // a call of its own, although `op` is still there
     EXPECT_EQ(y.to_host(), expected(2));
-    EXPECT_EQ(message_of<invalid_argument>([&] { op.launch(range_, 0, count_from{x.data(), 0}); }),
+    EXPECT_EQ(message_of<invalid_argument>([&] {
+                op.launch(range_, 0, count_from{x.data(), 0});
+              }),
               "first: the operation has been submitted");
     EXPECT_THROW(op.take<int>(1), invalid_argument);
     EXPECT_THROW(op.submit(), invalid_argument);

@@ -182,7 +182,8 @@ TEST_P(training_test, a_rank_without_labels_waits_for_its_last_step) {
     std::int64_t step = 0;
     const auto sum = [&](std::span<float> numbers) {  // what both ranks get: other gradients at every step
       const double sign = ++step % 2 == 0 ? -1 : 1;
-      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(sign * static_cast<double>(i % 7));
+      for (std::size_t i = 0; i < numbers.size(); ++i)
+        numbers[i] = static_cast<float>(sign * static_cast<double>(i % 7));
     };
     trainer<float> training(ctx, std::move(made), {}, {rank, 2, sum});
     for (int i = 0; i < 12; ++i) training.step(examples);

@@ -14,7 +14,8 @@
 ///
 /// An operation that begins while another one of the same context is open becomes a part of it. Its steps follow those
 /// before them; they are launched, and have an event, when the outermost operation is submitted. Until then
-/// - the event of such a call is a placeholder: as a dependency of a later call in the same operation it says what holds
+/// - the event of such a call is a placeholder: as a dependency of a later call in the same operation it says what
+/// holds
 ///   anyway; as a dependency of any other call it is refused with invalid_argument. Wait for the event of the outermost
 ///   operation. (SYCL has no event that refuses to be waited for: a placeholder seems complete.)
 /// - tensor::to_host throws invalid_argument, in the thread of the operation, for memory that its kernels can reach.
@@ -83,14 +84,15 @@ class operation {
   using command = std::function<sycl::event(sycl::queue&, const events& dependencies)>;
   void run(command step, step_order order = step_order::next);
 
-  /// Launches everything, in order, which ends the outermost operation: later calls are none of its. Returns an event that is complete when all steps are; inside another operation, a
-  /// placeholder.
+  /// Launches everything, in order, which ends the outermost operation: later calls are none of its. Returns an event
+  /// that is complete when all steps are; inside another operation, a placeholder.
   sycl::event submit();
 
   /// Calls `keep` with the event of the outermost operation as soon as that is submitted; never, if it is abandoned.
   void when_submitted(std::function<void(const sycl::event&)> keep);
 
-  /// The same as submit, and waits. Throws invalid_argument inside another operation or a dry run, where nothing runs yet.
+  /// The same as submit, and waits. Throws invalid_argument inside another operation or a dry run, where nothing runs
+  /// yet.
   void submit_and_wait();
 
  private:
@@ -114,9 +116,9 @@ class operation {
   context& ctx_;
   std::string_view name_;
   bool is_outermost_, is_submitted_ = false, is_open_ = true;
-  bool begins_stage_ = true;             // the next step waits for all before it, whatever its order
+  bool begins_stage_ = true;               // the next step waits for all before it, whatever its order
   std::size_t first_step_, first_keeper_;  // of this operation
-  std::size_t device_mark_, host_mark_;  // what was taken from the workspace when the operation began
+  std::size_t device_mark_, host_mark_;    // what was taken from the workspace when the operation began
 };
 
 template <class Kernel>

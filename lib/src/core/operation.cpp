@@ -80,8 +80,8 @@ void note_needs(detail::context_state& state) {
 }
 
 /// Launches the steps. Each waits for the steps before it, or, if it runs beside the one before, for what that waits
-/// for. An in-order queue implies this for kernels. Work on the host names what it waits for all the same: otherwise the
-/// kernels before it run without the thread that waits for them (bench/TUNING.md).
+/// for. An in-order queue implies this for kernels. Work on the host names what it waits for all the same: otherwise
+/// the kernels before it run without the thread that waits for them (bench/TUNING.md).
 sycl::event submit_steps(detail::context_state& state) {
   events waits_for = state.dependencies, running;
   const bool uses_workspace = state.device_memory.was_used() || state.host_memory.was_used();
@@ -149,10 +149,10 @@ operation::operation(context& ctx, std::string_view name, const events& dependen
     if (!is_placeholder(one)) {
       waits_for.push_back(one);
     } else if (is_outermost_) {
-      throw invalid_argument(
-          fmt::format("{}: a dependency is the event of a call inside an operation, which stands for nothing outside of "
-                      "it; wait for the event of that operation instead",
-                      name));
+      throw invalid_argument(fmt::format(
+          "{}: a dependency is the event of a call inside an operation, which stands for nothing outside of "
+          "it; wait for the event of that operation instead",
+          name));
     }
   }
   if (is_outermost_) {
