@@ -14,10 +14,9 @@
 ///
 /// An operation that begins while another one of the same context is open becomes a part of it. Its steps follow those
 /// before them; they are launched, and have an event, when the outermost operation is submitted. Until then
-/// - the event of such a call is a placeholder: as a dependency of a later call in the same operation it says what
-/// holds
-///   anyway; as a dependency of any other call it is refused with invalid_argument. Wait for the event of the outermost
-///   operation. (SYCL has no event that refuses to be waited for: a placeholder seems complete.)
+/// - the event of such a call is a placeholder: as a dependency of a later call in the same operation it adds nothing;
+///   any other call refuses it with invalid_argument. Wait for the event of the outermost operation. (SYCL has no event
+///   that refuses to be waited for: a placeholder seems complete.)
 /// - tensor::to_host throws invalid_argument, in the thread of the operation, for memory that its kernels can reach.
 /// An object that keeps the event of its last call asks for it with `when_submitted`.
 #pragma once
