@@ -20,7 +20,9 @@ TEST_P(operation_test, an_operation_inside_another_joins_it) {
       op.launch(range_, 0, count_from{mine, 4});
       op.launch(range_, 0, slow_increment{mine, slow / 10});
       through_workspace(c, x.data(), 30, slow / 10);
-      EXPECT_EQ(x.to_host(), rubbish_) << "nothing runs before the outer one is submitted";
+      std::vector<int> now(count);
+      queue_.memcpy(now.data(), x.data(), count * sizeof(int)).wait();
+      EXPECT_EQ(now, rubbish_) << "nothing runs before the outer one is submitted";
       through_workspace(c, y.data(), 40);
       op.launch(range_, 0, slow_increment{y.data(), fast});
       op.launch(range_, 0, copy_numbers{mine, x.data()});

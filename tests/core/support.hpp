@@ -7,23 +7,32 @@
 #include <cctype>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <nullscope/context.hpp>
 #include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/core/residuals.hpp"
 
 namespace nullscope::test {
 
+/// In order, unless ctest asks for the other kind: it runs the tests of whole pipelines on both.
+inline sycl::property_list chosen_order() {
+  const char* const chosen = std::getenv("NULLSCOPE_TEST_QUEUE");
+  if (chosen != nullptr && std::string_view(chosen) == "out_of_order") return {};
+  return {sycl::property::queue::in_order{}};
+}
+
 /// A test that runs on every device that is there:
 ///   INSTANTIATE_TEST_SUITE_P(devices, my_test, testing::ValuesIn(devices()), test::device_name);
 class device_test : public testing::TestWithParam<sycl::device> {
  protected:
-  sycl::queue queue_{GetParam(), sycl::property::queue::in_order{}};
+  sycl::queue queue_{GetParam(), chosen_order()};
   context ctx_{queue_};
   bool has_fp64() const { return properties(GetParam()).fp64; }
 };

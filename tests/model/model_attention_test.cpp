@@ -234,6 +234,34 @@ TEST_P(model_attention_test, a_class_that_no_text_has_is_nan) {
   EXPECT_EQ(averages.at(averages.raw, 0, 0, 2), 0);
 }
 
+// Two tokens in turn give T the singular values sqrt(S / 2) and r sqrt(S / 2). The default tolerance does not grow with
+// the tokens beyond 4096.
+TEST_P(model_attention_test, counts_the_rank_of_long_texts_by_the_default_tolerance) {
+  transformer_config config;
+  config.width = config.value_size = config.feed_forward = config.vocabulary = 2;
+  config.heads = config.key_size = 1;
+  config.has_positions = config.biases = false;
+  constexpr std::int64_t tokens = 8192;
+  config.positions = tokens;
+  constexpr float r = 6144 * std::numeric_limits<float>::epsilon();
+  transformer<float> model(ctx_, config);
+  std::vector<float> values = model.values().to_host();
+  const auto set = [&](std::string_view name, const std::vector<float>& numbers) {
+    const auto found = std::ranges::find(model.parameters(), name, &parameter::name);
+    ASSERT_NE(found, model.parameters().end());
+    std::ranges::copy(numbers, values.begin() + found->offset);
+  };
+  set("embedding.token", {1, 0, 0, r});
+  set("layer.0.query_key_value.weight", {0.1f, 0, 0, 0.1f, 1, 0, 0, 1});  // q, k, then v = x
+  set("layer.0.output.weight", {1, 0, 0, 1});
+  model.values().copy_from(values);
+  classified_text text;
+  for (std::int32_t i = 0; i < tokens; ++i) text.tokens.ids.push_back(i % 2);
+  text.classes.assign(tokens, 0);
+  model_attention<float> attention(ctx_, model, 1);
+  EXPECT_EQ(attention.add(ctx_, std::vector<classified_text>{text})[0].heads[0].rank, 2);
+}
+
 TEST_P(model_attention_test, refuses_what_does_not_fit_before_it_reads) {
   const transformer<float> model = make_model(config());
   EXPECT_THROW(model_attention<float>(ctx_, model, 0), invalid_argument);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nullscope/context.hpp>
 #include <nullscope/operation.hpp>
 #include <nullscope/tensor.hpp>
@@ -79,7 +80,7 @@ class structure_accumulator {
  private:
   tensor<T> sum_;
   std::int64_t inputs_ = 0;
-  sycl::event last_;  // of the calls so far
+  std::shared_ptr<sycl::event> last_ = std::make_shared<sycl::event>();  // of the calls so far
 };
 
 }  // namespace nullscope

@@ -10,8 +10,15 @@
 ///   }
 ///
 /// Nothing runs before `submit`, so that an error on the way leaves everything as it was. `submit` compiles all kernels
-/// that are not compiled yet, then launches. An operation that begins while another one of the same context is open
-/// becomes a part of it; its submit then returns an event that means nothing.
+/// that are not compiled yet, then launches.
+///
+/// An operation that begins while another one of the same context is open becomes a part of it. Its steps follow those
+/// before them; they are launched, and have an event, when the outermost operation is submitted. Until then
+/// - the event of such a call is a placeholder: as a dependency of a later call in the same operation it adds nothing;
+///   any other call refuses it with invalid_argument. Wait for the event of the outermost operation. (SYCL has no event
+///   that refuses to be waited for: a placeholder seems complete.)
+/// - tensor::to_host throws invalid_argument, in the thread of the operation, for memory that its kernels can reach.
+/// An object that keeps the event of its last call asks for it with `when_submitted`.
 #pragma once
 
 #include <cstddef>
@@ -76,16 +83,22 @@ class operation {
   using command = std::function<sycl::event(sycl::queue&, const events& dependencies)>;
   void run(command step, step_order order = step_order::next);
 
-  /// Launches everything, in order. Returns an event that is complete when all steps are.
+  /// Launches everything, in order, which ends the outermost operation: later calls are none of its. Returns an event
+  /// that is complete when all steps are; inside another operation, a placeholder.
   sycl::event submit();
 
-  /// The same, and waits. Throws invalid_argument inside another operation or a dry run, where nothing runs yet.
+  /// Calls `keep` with the event of the outermost operation as soon as that is submitted; never, if it is abandoned.
+  void when_submitted(std::function<void(const sycl::event&)> keep);
+
+  /// The same as submit, and waits. Throws invalid_argument inside another operation or a dry run, where nothing runs
+  /// yet.
   void submit_and_wait();
 
  private:
   enum class memory_kind { device, host };
   using kernel_command = std::function<sycl::event(sycl::queue&, const sycl::kernel*, const events&)>;
 
+  void close();
   void* take_bytes(std::int64_t count, std::size_t element_bytes, memory_kind kind);
   std::int64_t checked_size(const std::int64_t* begin, const std::int64_t* end) const;
   std::size_t allocated_local_bytes(std::size_t local_bytes) const;
@@ -101,10 +114,10 @@ class operation {
 
   context& ctx_;
   std::string_view name_;
-  bool is_outermost_, is_submitted_ = false;
-  bool begins_stage_ = true;             // the next step waits for all before it, whatever its order
-  std::size_t first_step_;               // of this operation
-  std::size_t device_mark_, host_mark_;  // what was taken from the workspace when the operation began
+  bool is_outermost_, is_submitted_ = false, is_open_ = true;
+  bool begins_stage_ = true;               // the next step waits for all before it, whatever its order
+  std::size_t first_step_, first_keeper_;  // of this operation
+  std::size_t device_mark_, host_mark_;    // what was taken from the workspace when the operation began
 };
 
 template <class Kernel>

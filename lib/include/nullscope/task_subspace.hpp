@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nullscope/context.hpp>
 #include <nullscope/null_space.hpp>
 #include <nullscope/operation.hpp>
@@ -72,7 +73,7 @@ class task_subspace {
 
   std::int64_t tokens_, block_, used_ = 0, samples_ = 0;
   tensor<T> stack_;  // (heads, S + block, S): the triangle, then `used_` rows that are not folded in yet
-  sycl::event last_;
+  std::shared_ptr<sycl::event> last_ = std::make_shared<sycl::event>();  // of the calls so far
 };
 
 template <class T>

@@ -30,6 +30,7 @@ std::int64_t element_count(std::span<const std::int64_t> shape, std::size_t elem
 void* allocate(const sycl::queue& queue, std::int64_t bytes, sycl::usm::alloc kind);
 
 void copy(sycl::queue& queue, const void* from, void* to, std::int64_t bytes);
+void copy_to_host(sycl::queue& queue, const void* from, void* to, std::int64_t bytes);
 
 [[noreturn]] void wrong_rank(std::span<const std::int64_t> shape, int rank);
 [[noreturn]] void wrong_host_size(std::span<const std::int64_t> shape, std::size_t host_size);
@@ -91,12 +92,14 @@ class tensor {
     if (size_ > 0) detail::copy(*queue_, host.data(), data(), size_ * static_cast<std::int64_t>(sizeof(T)));
   }
 
-  /// Blocks until the copy is complete.
+  /// Blocks until the copy is complete. Does not wait for calls that write the tensor, unless the queue is in order:
+  /// wait for their event first. Throws invalid_argument while this thread has an operation open that may write here,
+  /// because nothing of it has run.
   std::vector<T> to_host() const {
     std::vector<T> host(static_cast<std::size_t>(size_));
     if (size_ > 0) {
       sycl::queue queue = *queue_;
-      detail::copy(queue, data(), host.data(), size_ * static_cast<std::int64_t>(sizeof(T)));
+      detail::copy_to_host(queue, data(), host.data(), size_ * static_cast<std::int64_t>(sizeof(T)));
     }
     return host;
   }

@@ -6,6 +6,7 @@
 #include <nullscope/context.hpp>
 #include <nullscope/kernel.hpp>
 #include <nullscope/operation.hpp>
+#include <string_view>
 #include <sycl/sycl.hpp>
 #include <unordered_map>
 #include <vector>
@@ -27,8 +28,8 @@ struct context_state {
         device(properties(queue.get_device())),
         layout(chosen),
         is_in_order(queue.is_in_order()),
-        device_memory(queue, sycl::usm::alloc::device),
-        host_memory(queue, sycl::usm::alloc::host) {}
+        device_memory(block_source::of_device(queue, sycl::usm::alloc::device)),
+        host_memory(block_source::of_device(queue, sycl::usm::alloc::host)) {}
   ~context_state() {
     try {
       last_use.wait();
@@ -50,13 +51,19 @@ struct context_state {
 
   // The open operation.
   bool is_recording = false;
+  std::string_view name;
   std::vector<recorded_step> steps;
   events dependencies;
+  std::vector<std::function<void(const sycl::event&)>> keepers;  // of the operation's event
 
   // A dry run.
   bool is_dry = false;
   pipeline_needs needs;
 };
+
+/// Throws invalid_argument if this thread has an operation open whose kernels can reach memory of this SYCL context: they
+/// have not run yet, so that what is read there would be old.
+void check_no_open_operation(const sycl::context& memory);
 
 /// The compiled kernels for the queue's context and device, each compiled once whatever the number of threads that ask.
 std::vector<sycl::kernel> compiled_kernels(const sycl::queue& queue,

@@ -18,6 +18,7 @@ void detail::compile_kernels(const sycl::queue&, const std::vector<const kernel_
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <future>
@@ -25,6 +26,7 @@ void detail::compile_kernels(const sycl::queue&, const std::vector<const kernel_
 #include <mutex>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 
@@ -80,6 +82,7 @@ compiler_state& state() {
 struct request {
   cache_key key;
   std::promise<sycl::kernel> promise;
+  std::shared_future<sycl::kernel> future;
   std::optional<detail::kernel_source> source = {};
 };
 
@@ -129,17 +132,23 @@ class provider {
       }
     };
     std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < threads && i * part < missing_.size(); ++i) others.emplace_back(work);
+    try {
+      for (std::size_t i = 1; i < threads && i * part < missing_.size(); ++i) others.emplace_back(work);
+    } catch (const std::system_error&) {  // no more threads can be started: those that are there do the work
+    }
     work();
   }
 
- private:
   /// Callers that wait get the current exception; a later call retries.
   static void refuse(request& one) {
+    {
+      const std::lock_guard lock(state().mutex);
+      state().kernels.erase(one.key);
+    }
     one.promise.set_exception(std::current_exception());
-    const std::lock_guard lock(state().mutex);
-    state().kernels.erase(one.key);
   }
+
+ private:
 
   /// Keeps the promises of the requests. If they do not compile together, each is tried alone: the error then names
   /// the one that fails.
@@ -208,6 +217,29 @@ class provider {
   std::vector<request*> missing_;
 };
 
+/// What stands for each kernel: a future that is there, or a new one, with a request that this call must answer. Returns
+/// the headers as they are now.
+std::shared_ptr<const detail::known_headers> find_or_request(
+    const sycl::queue& queue, const std::vector<const detail::kernel_description*>& kernels,
+    std::vector<std::shared_future<sycl::kernel>>& futures, std::vector<request>& requests) {
+  const std::lock_guard lock(state().mutex);
+  for (const detail::kernel_description* kernel : kernels) {
+    const cache_key key{kernel, queue.get_context(), queue.get_device()};
+    auto entry = state().kernels.find(key);
+    if (entry == state().kernels.end()) {
+      request& one = requests.emplace_back(key);
+      one.future = one.promise.get_future().share();
+      entry = state().kernels.emplace(key, one.future).first;
+    }
+    futures.push_back(entry->second);
+  }
+  return state().headers;
+}
+
+bool is_kept(const request& one) {
+  return one.future.valid() && one.future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
 }  // namespace
 
 void add_kernel_headers(const std::vector<kernel_header>& headers) {
@@ -226,24 +258,18 @@ std::vector<sycl::kernel> compiled_kernels(const sycl::queue& queue,
                                            const std::vector<const kernel_description*>& kernels) {
   std::vector<std::shared_future<sycl::kernel> > futures;
   std::vector<request> requests;
-  std::shared_ptr<const known_headers> headers;
-  {
-    const std::lock_guard lock(state().mutex);
-    for (const kernel_description* kernel : kernels) {
-      const cache_key key{kernel, queue.get_context(), queue.get_device()};
-      const auto [entry, is_new] = state().kernels.try_emplace(key);
-      if (is_new) {
-        requests.push_back({key, {}});
-        entry->second = requests.back().promise.get_future().share();
-      }
-      futures.push_back(entry->second);
+  try {
+    const std::shared_ptr<const known_headers> headers = find_or_request(queue, kernels, futures, requests);
+    if (!requests.empty()) {
+      provider provides(requests, *headers);
+      provides.load();
+      provides.compile();
     }
-    headers = state().headers;
-  }
-  if (!requests.empty()) {
-    provider provides(requests, *headers);
-    provides.load();
-    provides.compile();
+  } catch (...) {  // such as a lack of memory: no promise is left open
+    for (request& one : requests) {
+      if (!is_kept(one)) provider::refuse(one);
+    }
+    throw;
   }
   std::vector<sycl::kernel> result;
   for (const std::shared_future<sycl::kernel>& one : futures) result.push_back(one.get());

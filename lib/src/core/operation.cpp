@@ -29,6 +29,29 @@ sycl::event join(sycl::queue& queue, const events& dependencies) {
   });
 }
 
+/// What a call inside another operation returns: never the event of a command.
+const sycl::event& placeholder() {
+  static const auto* const event = new sycl::event;  // never destroyed, like the runtime's own objects
+  return *event;
+}
+
+/// False for runtimes in which every event without a command is the same: nothing can be told from it there.
+bool is_placeholder(const sycl::event& event) {
+  static const bool is_distinct = placeholder() != sycl::event();
+  return is_distinct && event == placeholder();
+}
+
+/// The outermost operations that are open in this thread.
+std::vector<const detail::context_state*>& open_in_this_thread() {
+  thread_local std::vector<const detail::context_state*> open;
+  return open;
+}
+
+/// A step of an operation that has been submitted would run with whatever operation comes next, or never.
+void check_open(bool is_open, std::string_view name) {
+  if (!is_open) throw invalid_argument(fmt::format("{}: the operation has been submitted", name));
+}
+
 /// Makes sure that the context has all kernels of its steps.
 void compile_steps([[maybe_unused]] detail::context_state& state) {
 #ifndef NULLSCOPE_SINGLE_SOURCE
@@ -57,8 +80,8 @@ void note_needs(detail::context_state& state) {
 }
 
 /// Launches the steps. Each waits for the steps before it, or, if it runs beside the one before, for what that waits
-/// for. An in-order queue implies this for kernels. Work on the host names what it waits for all the same: otherwise the
-/// kernels before it run without the thread that waits for them (bench/TUNING.md).
+/// for. An in-order queue implies this for kernels. Work on the host names what it waits for all the same: otherwise
+/// the kernels before it run without the thread that waits for them (bench/TUNING.md).
 sycl::event submit_steps(detail::context_state& state) {
   events waits_for = state.dependencies, running;
   const bool uses_workspace = state.device_memory.was_used() || state.host_memory.was_used();
@@ -110,9 +133,28 @@ auto kernel_step(const sycl::nd_range<Dimensions>& range, std::size_t local_byte
 
 }  // namespace
 
+void detail::check_no_open_operation(const sycl::context& memory) {
+  for (const context_state* state : open_in_this_thread()) {
+    if (state->queue.get_context() != memory) continue;
+    throw invalid_argument(fmt::format(
+        "tensor::to_host: nothing of the operation {} has run yet; submit it and wait for it first", state->name));
+  }
+}
+
 operation::operation(context& ctx, std::string_view name, const events& dependencies)
     : ctx_(ctx), name_(name), is_outermost_(!ctx.state_->is_recording) {
   detail::context_state& state = *ctx_.state_;
+  events waits_for;
+  for (const sycl::event& one : dependencies) {
+    if (!is_placeholder(one)) {
+      waits_for.push_back(one);
+    } else if (is_outermost_) {
+      throw invalid_argument(fmt::format(
+          "{}: a dependency is the event of a call inside an operation, which stands for nothing outside of "
+          "it; wait for the event of that operation instead",
+          name));
+    }
+  }
   if (is_outermost_) {
     for (detail::workspace* memory : {&state.device_memory, &state.host_memory}) {
       memory->reset_peak();
@@ -120,24 +162,34 @@ operation::operation(context& ctx, std::string_view name, const events& dependen
       state.last_use.wait();
       memory->consolidate();
     }
+    open_in_this_thread().push_back(&state);
     state.is_recording = true;
+    state.name = name;
   }
-  state.dependencies.insert(state.dependencies.end(), dependencies.begin(), dependencies.end());
+  state.dependencies.insert(state.dependencies.end(), waits_for.begin(), waits_for.end());
   first_step_ = state.steps.size();
+  first_keeper_ = state.keepers.size();
   device_mark_ = state.device_memory.mark();
   host_mark_ = state.host_memory.mark();
 }
 
-operation::~operation() {
+operation::~operation() { close(); }
+
+void operation::close() {
+  if (!std::exchange(is_open_, false)) return;
   detail::context_state& state = *ctx_.state_;
   state.device_memory.release(device_mark_);
   state.host_memory.release(host_mark_);
-  if (!is_submitted_)
+  if (!is_submitted_) {
     state.steps.erase(state.steps.begin() + static_cast<std::ptrdiff_t>(first_step_), state.steps.end());
+    state.keepers.erase(state.keepers.begin() + static_cast<std::ptrdiff_t>(first_keeper_), state.keepers.end());
+  }
   if (!is_outermost_) return;
   state.steps.clear();
+  state.keepers.clear();
   state.dependencies.clear();
   state.is_recording = false;
+  std::erase(open_in_this_thread(), &state);
 }
 
 std::int64_t operation::checked_size(const std::int64_t* begin, const std::int64_t* end) const {
@@ -152,6 +204,7 @@ std::int64_t operation::checked_size(const std::int64_t* begin, const std::int64
 }
 
 void* operation::take_bytes(std::int64_t count, std::size_t element_bytes, memory_kind kind) {
+  check_open(is_open_, name_);
   constexpr std::int64_t most = std::int64_t{1} << 62;
   std::int64_t bytes = 0;
   if (count < 0 || __builtin_mul_overflow(count, static_cast<std::int64_t>(element_bytes), &bytes) || bytes > most) {
@@ -177,6 +230,7 @@ std::size_t operation::allocated_local_bytes(std::size_t local_bytes) const {
 }
 
 void operation::add(const detail::kernel_description* kernel, kernel_command step, step_order order) {
+  check_open(is_open_, name_);
   if (std::exchange(begins_stage_, false)) order = step_order::next;
   ctx_.state_->steps.push_back({kernel, std::move(step), order});
 }
@@ -206,19 +260,29 @@ void operation::run(command step, step_order order) {
 }
 
 sycl::event operation::submit() {
+  check_open(is_open_, name_);
   is_submitted_ = true;
-  if (!is_outermost_) return {};
+  if (!is_outermost_) return placeholder();
   detail::context_state& state = *ctx_.state_;
   if (state.device_memory.is_exceeded()) {
     throw invalid_argument(
         fmt::format("{}: the workspace is too small, {} bytes are needed", name_, state.device_memory.peak_bytes()));
   }
+  sycl::event last;
   if (state.is_dry) {
     note_needs(state);
-    return {};
+  } else {
+    compile_steps(state);
+    last = submit_steps(state);
+    for (const auto& keep : state.keepers) keep(last);
   }
-  compile_steps(state);
-  return submit_steps(state);
+  close();
+  return last;
+}
+
+void operation::when_submitted(std::function<void(const sycl::event&)> keep) {
+  check_open(is_open_, name_);
+  ctx_.state_->keepers.push_back(std::move(keep));
 }
 
 void operation::submit_and_wait() {

@@ -5,6 +5,8 @@
 #include <nullscope/errors.hpp>
 #include <nullscope/tensor.hpp>
 
+#include "lib/src/core/context_state.hpp"
+
 namespace nullscope::detail {
 
 std::int64_t element_count(std::span<const std::int64_t> shape, std::size_t element_bytes) {
@@ -44,6 +46,11 @@ void* allocate(const sycl::queue& queue, std::int64_t bytes, sycl::usm::alloc ki
 
 void copy(sycl::queue& queue, const void* from, void* to, std::int64_t bytes) {
   queue.memcpy(to, from, static_cast<std::size_t>(bytes)).wait_and_throw();
+}
+
+void copy_to_host(sycl::queue& queue, const void* from, void* to, std::int64_t bytes) {
+  check_no_open_operation(queue.get_context());
+  copy(queue, from, to, bytes);
 }
 
 void wrong_rank(std::span<const std::int64_t> shape, int rank) {

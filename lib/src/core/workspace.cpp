@@ -1,6 +1,7 @@
 #include "lib/src/core/workspace.hpp"
 
 #include <algorithm>
+#include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/tensor.hpp>
 #include <utility>
@@ -14,6 +15,11 @@ std::byte* unusable(std::int64_t offset) {
 }
 
 }  // namespace
+
+block_source block_source::of_device(const sycl::queue& queue, sycl::usm::alloc kind) {
+  return {[=](std::int64_t bytes) { return static_cast<std::byte*>(detail::allocate(queue, bytes, kind)); },
+          [=](std::byte* memory) { sycl::free(memory, queue); }, properties(queue.get_device()).max_allocation_bytes};
+}
 
 std::byte* workspace::take(std::int64_t bytes) {
   bytes = (bytes + alignment - 1) / alignment * alignment;
@@ -47,7 +53,7 @@ std::byte* workspace::take_from_blocks(std::int64_t bytes) {
   if (index == blocks_.size()) {
     constexpr std::int64_t least = 64 << 10;
     const std::int64_t size = std::max(bytes, least);
-    blocks_.push_back({static_cast<std::byte*>(allocate(queue_, size, kind_)), size});
+    blocks_.push_back({source_.allocate(size), size});
   }
   taken_.push_back({index, begin + bytes, bytes});
   return blocks_[index].memory + begin;
@@ -67,10 +73,30 @@ void workspace::reset_peak() {
   is_exceeded_ = false;
 }
 
+bool workspace::is_scattered() const {
+  for (std::size_t i = 1; i < blocks_.size(); ++i) {
+    if (blocks_[i - 1].bytes + blocks_[i].bytes <= source_.largest) return true;
+  }
+  return false;
+}
+
+/// What was taken from the old blocks fits into the new ones: each part begins where it did in its block, or before.
 void workspace::consolidate() {
-  const std::int64_t bytes = allocated_bytes();
-  free_blocks();
-  blocks_.push_back({static_cast<std::byte*>(allocate(queue_, bytes, kind_)), bytes});
+  const std::vector<block> old = std::exchange(blocks_, {});
+  for (std::size_t begin = 0, end = 0; begin < old.size(); begin = end) {
+    std::int64_t bytes = old[begin].bytes;
+    for (end = begin + 1; end < old.size() && bytes + old[end].bytes <= source_.largest; ++end) bytes += old[end].bytes;
+    if (end == begin + 1) {
+      blocks_.push_back(old[begin]);
+      continue;
+    }
+    for (std::size_t i = begin; i < end; ++i) source_.free(old[i].memory);
+    try {
+      blocks_.push_back({source_.allocate(bytes), bytes});
+    } catch (const device_bad_alloc&) {
+      source_.largest = bytes - 1;
+    }
+  }
 }
 
 std::int64_t workspace::allocated_bytes() const {
@@ -80,7 +106,7 @@ std::int64_t workspace::allocated_bytes() const {
 }
 
 void workspace::free_blocks() {
-  for (const block& b : blocks_) sycl::free(b.memory, queue_);
+  for (const block& b : blocks_) source_.free(b.memory);
   blocks_.clear();
 }
 

@@ -3,19 +3,30 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <sycl/sycl.hpp>
+#include <utility>
 #include <vector>
 
 namespace nullscope::detail {
 
-/// Memory is one block, or several after it had to grow; `consolidate` makes them one again. What is taken stays where
-/// it is until it is released.
+/// Where blocks of memory come from: a device, or what a test puts in its place.
+struct block_source {
+  std::function<std::byte*(std::int64_t bytes)> allocate;  // throws device_bad_alloc
+  std::function<void(std::byte*)> free;
+  std::int64_t largest;  // bytes that can be allocated at once, as far as is known
+
+  static block_source of_device(const sycl::queue& queue, sycl::usm::alloc kind);
+};
+
+/// Memory is one block, or several after it had to grow; `consolidate` makes them one again, or as few as the largest
+/// allocation of the device allows. What is taken stays where it is until it is released.
 class workspace {
  public:
   static constexpr std::int64_t alignment = 64;  // bytes, of everything that is taken
 
-  workspace(const sycl::queue& queue, sycl::usm::alloc kind) : queue_(queue), kind_(kind) {}
+  explicit workspace(block_source source) : source_(std::move(source)) {}
   ~workspace() { free_blocks(); }
   workspace(const workspace&) = delete;
   workspace& operator=(const workspace&) = delete;
@@ -40,8 +51,9 @@ class workspace {
   bool is_exceeded() const { return is_exceeded_; }
   bool was_used() const { return peak_ > 0; }
 
-  /// Several blocks become one. Nothing may be taken, and no kernel may use them.
-  bool is_scattered() const { return blocks_.size() > 1; }
+  /// Neighbouring blocks that can be one become one. Nothing may be taken, and no kernel may use them. Memory that the
+  /// device then refuses is allocated on demand again.
+  bool is_scattered() const;
   void consolidate();
 
   std::int64_t allocated_bytes() const;
@@ -60,8 +72,7 @@ class workspace {
   std::byte* take_from_blocks(std::int64_t bytes);
   std::byte* take_from_user(std::int64_t bytes);
 
-  sycl::queue queue_;
-  sycl::usm::alloc kind_;
+  block_source source_;
   std::vector<block> blocks_;
   std::vector<part> taken_;
   std::span<std::byte> user_;

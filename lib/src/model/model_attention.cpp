@@ -8,6 +8,7 @@
 #include <nullscope/effective_attention_by_rows.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/model_attention.hpp>
+#include <nullscope/rank_tolerance.hpp>
 #include <nullscope/rows.hpp>
 #include <nullscope/svd.hpp>
 #include <numeric>
@@ -215,8 +216,8 @@ void model_attention<T>::analyse(context& ctx, const forward_views<T>& kept, std
                                                .log_sum_exp = factors.log_sum_exp,
                                                .summary = to.summary};
   // The default tolerance of T (S, d): the projections here have fewer columns.
-  const double relative =
-      static_cast<double>(std::max(tokens, config.width)) * static_cast<double>(std::numeric_limits<T>::epsilon());
+  constexpr auto epsilon = static_cast<double>(std::numeric_limits<T>::epsilon());
+  const double relative = default_range_tolerance(tokens, config.width, epsilon);
   if (by_rows_) {
     effective_attention_by_rows(ctx, heads, results, {.tolerance = {.relative = relative}, .row_tolerance = relative});
   } else {

@@ -82,13 +82,14 @@ sycl::event structure_accumulator<T>::add(context& ctx, view<const T, 4> a, cons
                             sum.extent[2]));
   }
   events before = dependencies;
-  before.push_back(last_);
+  before.push_back(*last_);
   operation op(ctx, function, before);
   const view<T, 3> part = slice(slice(sum, 1, 0, a.extent[2]), 2, 0, a.extent[3]);
   for (std::int64_t i = 0; i < a.extent[0]; ++i) axpby(ctx, two_operands<T>{select(a, 0, i), part}, part);
-  last_ = op.submit();
+  op.when_submitted([last = last_](const sycl::event& event) { *last = event; });
+  const sycl::event done = op.submit();
   inputs_ += a.extent[0];
-  return last_;
+  return done;
 }
 
 template <class T>
@@ -99,12 +100,13 @@ sycl::event structure_accumulator<T>::merge(context& ctx, const structure_accumu
   const view<const T, 3> more = other.sum_;
   check::same_shape(function, "other", more, "sum", sum);
   events before = dependencies;
-  before.insert(before.end(), {last_, other.last_});
+  before.insert(before.end(), {*last_, *other.last_});
   operation op(ctx, function, before);
   axpby(ctx, two_operands<T>{more, sum}, sum);
-  last_ = op.submit();
+  op.when_submitted([last = last_](const sycl::event& event) { *last = event; });
+  const sycl::event done = op.submit();
   inputs_ += other.inputs_;
-  return last_;
+  return done;
 }
 
 template <class T>
@@ -115,7 +117,7 @@ attention_structure<T> structure_accumulator<T>::extract(context& ctx, cut_optio
   attention_structure<T> result{tensor<T>(ctx, sum_.shape()),
                                 std::vector<std::int64_t>(static_cast<std::size_t>(heads))};
   tensor<std::int32_t> emptied(ctx, {heads, rows});
-  extract_structure(ctx, sum_, structure_results<T>{result.w, emptied}, options, {last_}).wait_and_throw();
+  extract_structure(ctx, sum_, structure_results<T>{result.w, emptied}, options, {*last_}).wait_and_throw();
   const std::vector<std::int32_t> flags = emptied.to_host();
   for (std::size_t i = 0; i < flags.size(); ++i) result.emptied[i / static_cast<std::size_t>(rows)] += flags[i];
   return result;
@@ -125,7 +127,7 @@ template <class T>
 tensor<T> structure_accumulator<T>::mean(context& ctx) const {
   if (inputs_ == 0) throw invalid_argument("structure_accumulator::mean: no attention has been added");
   tensor<T> result(ctx, sum_.shape());
-  scale(ctx, sum_, result, static_cast<T>(1 / static_cast<double>(inputs_)), {last_}).wait_and_throw();
+  scale(ctx, sum_, result, static_cast<T>(1 / static_cast<double>(inputs_)), {*last_}).wait_and_throw();
   return result;
 }
 

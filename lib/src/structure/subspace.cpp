@@ -89,8 +89,10 @@ sycl::event task_subspace<T>::add(context& ctx, const head_values<T>& values, co
     check::same_extent(function, "v", v, 2, "h", h, 1);
   }
   events before = dependencies;
-  before.push_back(last_);
+  before.push_back(*last_);
   operation op(ctx, function, before);
+  op.when_submitted([last = last_](const sycl::event& event) { *last = event; });
+  sycl::event done;
   const std::int64_t old_used = used_, rows = v.extent[1];
   view<const T, 3> factor = h;
   if (!h.is_absent() && h.extent[2] > h.extent[1]) {
@@ -116,13 +118,13 @@ sycl::event task_subspace<T>::add(context& ctx, const head_values<T>& values, co
       }
       used_ += count;
     }
-    last_ = op.submit();
+    done = op.submit();
   } catch (...) {
     used_ = old_used;
     throw;
   }
   ++samples_;
-  return last_;
+  return done;
 }
 
 template <class T>
@@ -144,7 +146,7 @@ void task_subspace<T>::merge(context& ctx, const task_subspace& other) {
 template <class T>
 tensor<T> task_subspace<T>::factor(context& ctx) const {
   tensor<T> result(ctx, {stack_.shape()[0], tokens_, tokens_});
-  fold(ctx, result, {last_}).wait_and_throw();
+  fold(ctx, result, {*last_}).wait_and_throw();
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nullscope/errors.hpp>
 #include <nullscope/layers.hpp>
+#include <nullscope/operation.hpp>
 #include <nullscope/optimizer.hpp>
 #include <nullscope/synthetic_experiments.hpp>
 #include <nullscope/tensor.hpp>
@@ -80,8 +81,10 @@ class count_network {
       const double limit = 1 / std::sqrt(static_cast<double>(inputs));
       fill_uniform(ctx, contiguous(numbers_.data() + from, count), {seed, stream}, {.low = -limit, .high = limit});
     };
+    operation op(ctx, "train_network");
     fill(0, first + hidden, words, 31);
     fill(first + hidden, second + 2, hidden, 32);
+    op.submit_and_wait();
   }
 
   /// The counts of the words (sequences, words), on the device. Throws invalid_argument if an id is out of range.
@@ -105,8 +108,10 @@ class count_network {
     const std::int64_t rows = counts.shape()[0];
     tensor<float> between(ctx_, {rows, hidden_}), result(ctx_, {rows, 2});
     const layer_views<const float> at = layers(numbers_.data());
+    operation op(ctx_, "train_network");
     linear(ctx_, {counts, at.w1, at.b1}, {.y = between}, {activation::relu});
-    linear(ctx_, {between, at.w2, at.b2}, {.y = result}).wait_and_throw();
+    linear(ctx_, {between, at.w2, at.b2}, {.y = result});
+    op.submit_and_wait();
     const std::vector<float> found = result.to_host();
     return {found.begin(), found.end()};
   }

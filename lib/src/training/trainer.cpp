@@ -180,6 +180,7 @@ void trainer<T>::state::step_together(std::span<const training_example> examples
     sums[part.size() + 1] = static_cast<T>(own_correct);
   }
   ranks.sum(sums);
+  last.wait_and_throw();  // the step before reads the gradient; a rank without labels has not waited for it yet
   gradient.copy_from(std::span<const T>(sums).first(static_cast<std::size_t>(gradient.size())));
   operation op(ctx, "training step");
   update();

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "parallel/message_pieces.hpp"
 #include "parallel/mpi_job.hpp"
 #include "parallel/rank_group.hpp"
 
@@ -19,10 +20,11 @@ class mpi_group : public rank_group {
   void sum(std::span<float> numbers) override {
     if (count() == 1) return;
     constexpr std::size_t piece = std::size_t{1} << 20;  // numbers per rank and turn
-    const std::size_t block = piece * static_cast<std::size_t>(count());
-    for (std::size_t begin = 0; begin < numbers.size(); begin += block) {
-      sum_block(numbers.subspan(begin, std::min(block, numbers.size() - begin)));
-    }
+    const std::size_t block = std::min(piece * static_cast<std::size_t>(count()), largest_piece);
+    const auto sum_piece = [&](std::size_t begin, int size) {
+      sum_block(numbers.subspan(begin, static_cast<std::size_t>(size)));
+    };
+    for_each_piece(numbers.size(), sum_piece, block);
   }
 
   void abort(int exit_code) override {

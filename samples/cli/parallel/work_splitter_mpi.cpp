@@ -4,14 +4,19 @@
 /// Each other rank says how many workers it has (ready), and gets an answer for each: the number of a unit, or
 /// `no_more`, which dismisses a worker. For each result it gets another answer. A rank leaves when all its workers are
 /// dismissed; if it fails, it says so, and all are.
+///
+/// A message is the number of its bytes, then those in pieces, since a result may have more than an int can count. Both
+/// come from one rank with one tag, so that MPI keeps their order.
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <nullscope/errors.hpp>
 #include <optional>
 #include <string_view>
 
 #include "parallel/local_workers.hpp"
+#include "parallel/message_pieces.hpp"
 #include "parallel/mpi_job.hpp"
 #include "parallel/work_splitter.hpp"
 
@@ -33,11 +38,13 @@ std::optional<message> take_message(int from) {
   MPI_Status status;
   MPI_Iprobe(from, MPI_ANY_TAG, MPI_COMM_WORLD, &is_there, &status);
   if (is_there == 0) return std::nullopt;
-  int size = 0;
-  MPI_Get_count(&status, MPI_CHAR, &size);
-  message result{status.MPI_SOURCE, static_cast<message_tag>(status.MPI_TAG),
-                 std::string(static_cast<std::size_t>(size), '\0')};
-  MPI_Recv(result.text.data(), size, MPI_CHAR, result.rank, result.tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  message result{status.MPI_SOURCE, static_cast<message_tag>(status.MPI_TAG), {}};
+  std::uint64_t size = 0;
+  MPI_Recv(&size, 1, MPI_UINT64_T, result.rank, result.tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  result.text.resize(size);
+  for_each_piece(result.text.size(), [&](std::size_t begin, int count) {
+    MPI_Recv(result.text.data() + begin, count, MPI_CHAR, result.rank, result.tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  });
   return result;
 }
 
@@ -48,7 +55,11 @@ message wait_for_message(int from) {
 }
 
 void send(int to, message_tag tag, const std::string& text) {
-  MPI_Send(text.data(), static_cast<int>(text.size()), MPI_CHAR, to, tag, MPI_COMM_WORLD);
+  const std::uint64_t size = text.size();
+  MPI_Send(&size, 1, MPI_UINT64_T, to, tag, MPI_COMM_WORLD);
+  for_each_piece(text.size(), [&](std::size_t begin, int count) {
+    MPI_Send(text.data() + begin, count, MPI_CHAR, to, tag, MPI_COMM_WORLD);
+  });
 }
 
 class mpi_ranks : public work_splitter {
