@@ -14,18 +14,19 @@
 #include <sycl/ext/oneapi/bfloat16.hpp>
 #include <sycl/ext/oneapi/matrix/matrix.hpp>
 
+#include "kernels/blas/block_grid.hpp"
 #include "kernels/blas/joint_matrix_target.hpp"
 #include "kernels/core/address_spaces.hpp"
 
 namespace nullscope::kernels {
 
-/// c = alpha a b + beta c with a and b from to_tiles. One sub-group per work-group; work-groups are (batch, row block,
-/// column block), and a block is block_rows x block_columns panels of two tiles. Between blocks of k the sums are kept
-/// in local memory, 4 M N floats for each pair of panels, in the order [row panel][column panel][2 x 2 tiles][M][N].
+/// c = alpha a b + beta c with a and b from to_tiles. One sub-group per work-group; work-groups are the blocks of
+/// `grid`, and a block is block_rows x block_columns panels of two tiles. Between blocks of k the sums are kept in
+/// local memory, 4 M N floats for each pair of panels, in the order [row panel][column panel][2 x 2 tiles][M][N].
 template <int M, int N, int K, int SubGroup, bool PairedB>
 struct gemm_joint_matrix {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 3;
+  static constexpr int dimensions = 1;
   static constexpr int sub_group_size = SubGroup;
 
   const bfloat16 *a, *b;
@@ -35,15 +36,16 @@ struct gemm_joint_matrix {
   std::int64_t a_batch_stride, b_batch_stride;  // elements of a matrix in tiles; 0: one matrix for the whole batch
   std::int64_t steps, block_steps;
   std::int64_t block_rows, block_columns;
+  block_grid grid;
 
-  void operator()(sycl::nd_item<3> item, std::byte* local) const {
+  void operator()(sycl::nd_item<1> item, std::byte* local) const {
     if constexpr (target_has_tiles<PairedB>()) {
-      const std::int64_t batch = static_cast<std::int64_t>(item.get_group(0));
+      const block_grid::place place = grid.of(static_cast<std::int64_t>(item.get_group_linear_id()));
+      const std::int64_t batch = place.batch;
       float* zeros = reinterpret_cast<float*>(local);
-      const block area{static_cast<std::int64_t>(item.get_group(1)) * block_rows,
-                       static_cast<std::int64_t>(item.get_group(2)) * block_columns, zeros, zeros + tile_size};
-      const int items = static_cast<int>(item.get_local_range(2));
-      for (int e = static_cast<int>(item.get_local_id(2)); e < tile_size; e += items) zeros[e] = 0;
+      const block area{place.row * block_rows, place.column * block_columns, zeros, zeros + tile_size};
+      const int items = static_cast<int>(item.get_local_range(0));
+      for (int e = static_cast<int>(item.get_local_id(0)); e < tile_size; e += items) zeros[e] = 0;
       sycl::group_barrier(item.get_sub_group());
       const auto* tiles_of_a = reinterpret_cast<const element*>(a) + batch * a_batch_stride;
       const auto* tiles_of_b = reinterpret_cast<const element*>(b) + batch * b_batch_stride;
@@ -67,7 +69,7 @@ struct gemm_joint_matrix {
 
   /// Adds steps [step, step + block_steps) to all sums of the block. A panel of b is read again for each panel of rows
   /// and stays in the first-level cache; the panels of a stream from the second-level cache.
-  void multiply_block(sycl::nd_item<3> item, std::int64_t batch, const block& area, const element* tiles_of_a,
+  void multiply_block(sycl::nd_item<1> item, std::int64_t batch, const block& area, const element* tiles_of_a,
                       const element* tiles_of_b, std::int64_t step) const {
     const std::int64_t count = smaller(block_steps, steps - step);
     for (std::int64_t j = 0; j < columns_of(area); ++j) {
@@ -126,8 +128,8 @@ struct gemm_joint_matrix {
   }
 
   /// c = alpha sums + beta c for the panels that were not stored directly: those at the edges, or all.
-  void finish(sycl::nd_item<3> item, std::int64_t batch, const block& area) const {
-    const int lane = static_cast<int>(item.get_local_id(2)), lanes = static_cast<int>(item.get_local_range(2));
+  void finish(sycl::nd_item<1> item, std::int64_t batch, const block& area) const {
+    const int lane = static_cast<int>(item.get_local_id(0)), lanes = static_cast<int>(item.get_local_range(0));
     for (std::int64_t i = 0; i < rows_of(area); ++i) {
       for (std::int64_t j = 0; j < columns_of(area); ++j) {
         if (is_direct(area.first_row + i, area.first_column + j)) continue;

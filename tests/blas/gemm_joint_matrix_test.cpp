@@ -3,6 +3,7 @@
 #include <nullscope/launch.hpp>
 #include <nullscope/tensor.hpp>
 
+#include "kernels/blas/block_grid.hpp"
 #include "lib/src/blas/gemm_joint_matrix_plan.hpp"
 #include "tests/core/support.hpp"
 
@@ -67,6 +68,24 @@ std::vector<double> expected_product(const sizes& s, double alpha, const operand
     }
   }
   return result;
+}
+
+/// Work-groups of one dimension: batches above 65,535, where the second and third dimension of a range end on some
+/// GPUs.
+TEST(block_grid, numbers_every_block_of_a_batch_once) {
+  for (const kernels::block_grid& grid : {kernels::block_grid{1, 1}, {3, 2}, {1, 5}, {4, 1}}) {
+    constexpr std::int64_t batch = 70'000;
+    std::int64_t group = 0;
+    for (std::int64_t b = 0; b < batch; ++b) {
+      for (std::int64_t row = 0; row < grid.rows; ++row) {
+        for (std::int64_t column = 0; column < grid.columns; ++column, ++group) {
+          const kernels::block_grid::place place = grid.of(group);
+          ASSERT_TRUE(place.batch == b && place.row == row && place.column == column) << group;
+        }
+      }
+    }
+    EXPECT_EQ(grid.groups(batch), group);
+  }
 }
 
 class gemm_joint_matrix_test : public device_test {

@@ -10,6 +10,7 @@
 #include <nullscope/tensor.hpp>
 #include <set>
 
+#include "lib/src/core/kernel_source.hpp"
 #include "tests/cli/command.hpp"
 
 #ifndef NULLSCOPE_SINGLE_SOURCE
@@ -108,6 +109,15 @@ TEST_F(kernel_cache_test, serves_other_processes_and_survives_damage) {
   ASSERT_EQ(use_kernels_in_another_process(), 0);
   EXPECT_EQ(files(), compiled);
   for (const fs::path& file : compiled) EXPECT_GT(fs::file_size(file), 100u) << "it was replaced";
+}
+
+/// PoCL's compiler aborts the process on inline assembly, on Intel's CPUs too.
+TEST(x86_options, are_for_the_compiler_of_intel_only) {
+  EXPECT_TRUE(detail::x86_options("The pocl project").empty());
+  EXPECT_TRUE(detail::x86_options("").empty());
+#ifdef __x86_64__
+  EXPECT_FALSE(detail::x86_options("Intel(R) Corporation").empty());
+#endif
 }
 
 }  // namespace

@@ -120,12 +120,6 @@ TEST_P(launch_test, takes_the_smallest_sub_group_from_8_on_where_a_kernel_wants_
   EXPECT_EQ(out.to_host(), std::vector<int>(32, static_cast<int>(std::ranges::min(sizes))));
 }
 
-TEST_P(launch_test, runs_two_dimensional_ranges) {
-  tensor<int> out(ctx_, {6});
-  launch(ctx_, sycl::nd_range<2>{{2, 3}, {1, 3}}, 0, number_cells{out.data()}).wait();
-  EXPECT_EQ(out.to_host(), (std::vector{0, 1, 2, 100, 101, 102}));
-}
-
 TEST_P(launch_test, runs_nothing_for_an_empty_range_but_waits_for_its_dependencies) {
   for (sycl::queue queue : {sycl::queue(GetParam()), sycl::queue(GetParam(), sycl::property::queue::in_order{})}) {
     tensor<int> x(ctx_, {4}, std::vector<int>{1, 2, 3, 4});

@@ -96,16 +96,16 @@ struct note_sub_group_size {
   }
 };
 
-/// out (rows, columns)[r][c] = 100 r + c, over a two-dimensional range.
+/// out[i] = i + 100.
 struct number_cells {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 2;
+  static constexpr int dimensions = 1;
 
   int* out;
 
-  void operator()(sycl::nd_item<2> item, std::byte*) const {
-    const std::size_t r = item.get_global_id(0), c = item.get_global_id(1);
-    out[r * item.get_global_range(1) + c] = static_cast<int>(100 * r + c);
+  void operator()(sycl::nd_item<1> item, std::byte*) const {
+    const std::size_t i = item.get_global_linear_id();
+    out[i] = static_cast<int>(i) + 100;
   }
 };
 

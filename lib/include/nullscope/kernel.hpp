@@ -60,20 +60,20 @@ constexpr bool can_be_named(std::string_view type) {
 struct kernel_description {
   std::string_view type_name;
   std::string_view source;  ///< the file that defines it, as __FILE__ gives it
-  int dimensions;
-  int sub_group_size;  ///< 0: the compiler's choice; negative: the smallest of the device, from 8 on
+  int sub_group_size;       ///< 0: the compiler's choice; negative: the smallest of the device, from 8 on
   bool one_work_item;
   std::size_t bytes, alignment;  ///< of the functor, as the host compiler lays it out
 };
 
 template <class Kernel>
-inline constexpr kernel_description description{
-    type_name<Kernel>(),        Kernel::source, Kernel::dimensions, sub_group_size_of<Kernel>(),
-    one_work_item_of<Kernel>(), sizeof(Kernel), alignof(Kernel)};
+inline constexpr kernel_description description{type_name<Kernel>(),        Kernel::source, sub_group_size_of<Kernel>(),
+                                                one_work_item_of<Kernel>(), sizeof(Kernel), alignof(Kernel)};
 
 template <class Kernel>
 constexpr void check_kernel() {
   static_assert(std::is_trivially_copyable_v<Kernel>, "a kernel's bytes are its argument");
+  // A range of more dimensions would end at 65,535 work-groups in its second and third on NVIDIA GPUs.
+  static_assert(Kernel::dimensions == 1, "a kernel's range has one dimension");
   static_assert(can_be_named(type_name<Kernel>()), "a kernel needs a name at namespace scope");
 }
 

@@ -4,10 +4,11 @@
 ///
 ///     template <class T> struct scale {
 ///       static constexpr const char* source = __FILE__;       // where the run-time compiler finds it
-///       static constexpr int dimensions = 1;
+///       static constexpr int dimensions = 1;                  // always: y and z end at 65,535 on CUDA
 ///       static constexpr int sub_group_size = 16;             // optional: asks for this sub-group size; negative: for
 ///                                                             // the smallest that the device has, from 8 on
-///       static constexpr bool one_work_item = true;           // optional: a work-group is always one work-item, so that
+///       static constexpr bool one_work_item = true;           // optional: a work-group is always one work-item, so
+///       that
 ///                                                             // compilers need not vectorise across work-items
 ///       T* x; T factor;                                       // its arguments
 ///       void operator()(sycl::nd_item<1> item, std::byte* local) const;
@@ -45,8 +46,8 @@ void add_kernel_headers(const std::vector<kernel_header>& headers);
 /// range runs nothing. Throws compilation_error if the kernel does not compile, unsupported_device if the device has
 /// less local memory.
 template <class Kernel>
-sycl::event launch(context& ctx, const sycl::nd_range<Kernel::dimensions>& range, std::size_t local_bytes,
-                   const Kernel& kernel, const events& dependencies = {}) {
+sycl::event launch(context& ctx, const sycl::nd_range<1>& range, std::size_t local_bytes, const Kernel& kernel,
+                   const events& dependencies = {}) {
   operation op(ctx, "launch", dependencies);
   op.launch(range, local_bytes, kernel);
   return op.submit();

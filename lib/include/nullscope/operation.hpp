@@ -76,7 +76,7 @@ class operation {
   /// A launch of `kernel` over `range` with `local_bytes` of local memory, aligned to 64 bytes, per work-group. An
   /// empty range launches nothing. Throws unsupported_device if the device has less local memory.
   template <class Kernel>
-  void launch(const sycl::nd_range<Kernel::dimensions>& range, std::size_t local_bytes, const Kernel& kernel,
+  void launch(const sycl::nd_range<1>& range, std::size_t local_bytes, const Kernel& kernel,
               step_order order = step_order::next);
 
   /// Anything else that becomes an event: a memcpy, a vendor library, a host task.
@@ -107,10 +107,6 @@ class operation {
   /// A launch of a kernel that is known by its description and its bytes: compiled once, not for every kernel.
   void launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<1>& range, std::size_t local_bytes,
                     std::span<const std::byte> functor, step_order order);
-  void launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<2>& range, std::size_t local_bytes,
-                    std::span<const std::byte> functor, step_order order);
-  void launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<3>& range, std::size_t local_bytes,
-                    std::span<const std::byte> functor, step_order order);
 
   context& ctx_;
   std::string_view name_;
@@ -121,7 +117,7 @@ class operation {
 };
 
 template <class Kernel>
-void operation::launch(const sycl::nd_range<Kernel::dimensions>& range, std::size_t local_bytes, const Kernel& kernel,
+void operation::launch(const sycl::nd_range<1>& range, std::size_t local_bytes, const Kernel& kernel,
                        step_order order) {
   detail::check_kernel<Kernel>();
   if (range.get_global_range().size() == 0) {
@@ -138,12 +134,11 @@ void operation::launch(const sycl::nd_range<Kernel::dimensions>& range, std::siz
           sycl::local_accessor<std::byte, 1> local(allocated, handler);
           constexpr int sub_group = detail::sub_group_size_of<Kernel>();
           if constexpr (sub_group > 0) {
-            handler.parallel_for(
-                range, [=](sycl::nd_item<Kernel::dimensions> item)
-                           [[sycl::reqd_sub_group_size(sub_group)]] { kernel(item, detail::align_local(&local[0])); });
+            handler.parallel_for(range, [=](sycl::nd_item<1> item) [[sycl::reqd_sub_group_size(sub_group)]] {
+              kernel(item, detail::align_local(&local[0]));
+            });
           } else {
-            handler.parallel_for(
-                range, [=](sycl::nd_item<Kernel::dimensions> item) { kernel(item, detail::align_local(&local[0])); });
+            handler.parallel_for(range, [=](sycl::nd_item<1> item) { kernel(item, detail::align_local(&local[0])); });
           }
         });
       },

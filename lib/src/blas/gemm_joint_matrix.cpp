@@ -92,10 +92,9 @@ void run(operation& op, const gemm_call<bfloat16, float>& call, const gemm_joint
   product.block_steps = plan.block_steps;
   product.block_rows = plan.block_rows;
   product.block_columns = plan.block_columns;
-  const auto groups = [](std::int64_t count) { return static_cast<std::size_t>(count); };
-  const sycl::range<3> range{groups(c.extent[0]), groups(ceil_div(a.panels, plan.block_rows)),
-                             groups(ceil_div(b.panels, plan.block_columns) * SubGroup)};
-  op.launch(sycl::nd_range<3>{range, {1, 1, SubGroup}}, groups(gemm_joint_matrix_local_bytes(plan)), product);
+  product.grid = {ceil_div(a.panels, plan.block_rows), ceil_div(b.panels, plan.block_columns)};
+  op.launch(groups_of(product.grid.groups(c.extent[0]), SubGroup),
+            static_cast<std::size_t>(gemm_joint_matrix_local_bytes(plan)), product);
 }
 
 #endif

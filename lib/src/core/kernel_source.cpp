@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <nullscope/device.hpp>
 #include <nullscope/errors.hpp>
 #include <string_view>
@@ -133,23 +134,30 @@ std::string runtime_build() {
 
 }  // namespace
 
+std::vector<std::string> x86_options([[maybe_unused]] std::string_view platform_vendor) {
+  std::vector<std::string> options;
+#ifdef __x86_64__
+  if (!platform_vendor.starts_with("Intel")) return options;
+  options.emplace_back("-DNULLSCOPE_X86_DEVICE");
+  if (__builtin_cpu_supports("avx")) options.emplace_back("-DNULLSCOPE_AVX_DEVICE");
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
+    options.emplace_back("-DNULLSCOPE_AVX512_DEVICE");
+  }
+#endif
+  return options;
+}
+
 kernel_target::kernel_target(const sycl::device& device)
     // A range may have more than 2^31 work-items.
     : options{"-std=c++20", fmt::format("-I{}", library_folder), fmt::format("-idirafter{}", user_folder),
               "-fno-sycl-id-queries-fit-in-int"} {
-#ifdef __x86_64__
-  if (device.is_cpu()) {  // its instructions may be used
-    options.emplace_back("-DNULLSCOPE_X86_DEVICE");
-    if (__builtin_cpu_supports("avx")) options.emplace_back("-DNULLSCOPE_AVX_DEVICE");
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
-      options.emplace_back("-DNULLSCOPE_AVX512_DEVICE");
-    }
-  }
-#endif
-  sub_group_sizes = properties(device).sub_group_sizes;
-  compiler_identity = fmt::format("{}\n{}", runtime_build(), fmt::join(options, " "));
   namespace info = sycl::info;
   const sycl::platform platform = device.get_platform();
+  if (device.is_cpu()) {
+    std::ranges::copy(x86_options(platform.get_info<info::platform::vendor>()), std::back_inserter(options));
+  }
+  sub_group_sizes = properties(device).sub_group_sizes;
+  compiler_identity = fmt::format("{}\n{}", runtime_build(), fmt::join(options, " "));
   identity = fmt::format("{}\n{}\n{} {}\n{} {}\n", compiler_identity, device.is_cpu() ? instruction_set() : "",
                          platform.get_info<info::platform::name>(), platform.get_info<info::platform::version>(),
                          device.get_info<info::device::name>(), device.get_info<info::device::driver_version>());
@@ -168,8 +176,7 @@ kernel_source source_of(const kernel_description& kernel, const known_headers& h
     digest.add(std::as_bytes(std::span("", 1)));  // so that two texts are not taken for one
   };
   add(target.identity);
-  add(fmt::format("{} {} {} {} {} {}", kernel.type_name, include, kernel.bytes, kernel.alignment, kernel.dimensions,
-                  sub_group));
+  add(fmt::format("{} {} {} {} {}", kernel.type_name, include, kernel.bytes, kernel.alignment, sub_group));
   for (const auto& [path, text] : source.headers) {
     add(path);
     add(text);
@@ -182,16 +189,15 @@ kernel_source source_of(const kernel_description& kernel, const known_headers& h
       "using type_of_{entry} = {type};\n"
       "static_assert(sizeof(type_of_{entry}) == {bytes} && alignof(type_of_{entry}) == {alignment},\n"
       "              \"the host compiler lays out this kernel differently\");\n"
-      "extern \"C\" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::nd_range_kernel<{dimensions}>))\n"
+      "extern \"C\" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::nd_range_kernel<1>))\n"
       "{sub_group}"
       "void {entry}(type_of_{entry} kernel, sycl::local_accessor<std::byte, 1> local) {{\n"
       "  std::byte* memory = &local[0];\n"
       "  memory += -reinterpret_cast<std::uintptr_t>(memory) & {mask};\n"
-      "  kernel(ext::this_work_item::get_nd_item<{dimensions}>(), memory);\n"
+      "  kernel(ext::this_work_item::get_nd_item<1>(), memory);\n"
       "}}\n",
       fmt::arg("include", include), fmt::arg("entry", source.entry), fmt::arg("type", kernel.type_name),
-      fmt::arg("bytes", kernel.bytes), fmt::arg("alignment", kernel.alignment),
-      fmt::arg("dimensions", kernel.dimensions), fmt::arg("sub_group", sub_group),
+      fmt::arg("bytes", kernel.bytes), fmt::arg("alignment", kernel.alignment), fmt::arg("sub_group", sub_group),
       fmt::arg("mask", local_alignment - 1));
   return source;
 }

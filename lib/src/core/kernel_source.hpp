@@ -7,6 +7,7 @@
 #include <nullscope/kernel.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 #include <sycl/sycl.hpp>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct kernel_target {
   std::string identity;           ///< text that is the same for the same target only
   std::string compiler_identity;  ///< the part of it that the front end depends on
 };
+
+/// Options that let kernels use the host CPU's own instructions (kernels/simd/pack_x86.hpp), for a CPU whose platform
+/// has this vendor. Empty unless the vendor is Intel: PoCL's compiler aborts the process on inline assembly.
+std::vector<std::string> x86_options(std::string_view platform_vendor);
 
 /// Throws compilation_error if the kernel's header is not known.
 kernel_source source_of(const kernel_description& kernel, const known_headers& headers, const kernel_target& target);

@@ -117,8 +117,7 @@ sycl::event submit_steps(detail::context_state& state) {
 }
 
 #ifndef NULLSCOPE_SINGLE_SOURCE
-template <int Dimensions>
-auto kernel_step(const sycl::nd_range<Dimensions>& range, std::size_t local_bytes, std::span<const std::byte> functor) {
+auto kernel_step(const sycl::nd_range<1>& range, std::size_t local_bytes, std::span<const std::byte> functor) {
   return [range, local_bytes, bytes = std::vector<std::byte>(functor.begin(), functor.end())](
              sycl::queue& queue, const sycl::kernel* code, const events& dependencies) {
     return queue.submit([&](sycl::handler& handler) {
@@ -237,14 +236,6 @@ void operation::add(const detail::kernel_description* kernel, kernel_command ste
 
 #ifndef NULLSCOPE_SINGLE_SOURCE
 void operation::launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<1>& range,
-                             std::size_t local_bytes, std::span<const std::byte> functor, step_order order) {
-  add(kernel, kernel_step(range, allocated_local_bytes(local_bytes), functor), order);
-}
-void operation::launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<2>& range,
-                             std::size_t local_bytes, std::span<const std::byte> functor, step_order order) {
-  add(kernel, kernel_step(range, allocated_local_bytes(local_bytes), functor), order);
-}
-void operation::launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<3>& range,
                              std::size_t local_bytes, std::span<const std::byte> functor, step_order order) {
   add(kernel, kernel_step(range, allocated_local_bytes(local_bytes), functor), order);
 }
