@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/cli/command.hpp"
+#include "tests/core/mutations.hpp"
 
 namespace nullscope::test {
 namespace {
@@ -180,6 +181,29 @@ TEST_F(CsvTest, ReadsLines) {
   while (reader.next(text)) {
   }
   EXPECT_EQ(reader.line(), 3);
+}
+
+/// What is read has as many fields as the table has columns, and all else is a file_error that names the file.
+TEST_F(CsvTest, DamageGivesRecordsOrFileErrors) {
+  mutations change(20261118);
+  const std::string table = "text,label,pair\r\n\"a, \"\"b\"\"\",yes,c\nd,\"no\nno\",e\n\xc3\xa9,yes,\n";
+  int good = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string damaged = change.of_text(table);
+    try {
+      csv_reader reader(file(damaged));
+      const std::size_t columns = reader.columns().size();
+      for (record fields; reader.next(fields);) EXPECT_EQ(fields.size(), columns) << damaged;
+      lines(damaged);
+      ++good;
+    } catch (const file_error& failure) {
+      EXPECT_NE(std::string(failure.what()).find("table.csv"), std::string::npos) << failure.what();
+    } catch (const std::exception& failure) {
+      ADD_FAILURE() << failure.what() << " from " << damaged;
+    }
+  }
+  EXPECT_GT(good, 200);
+  EXPECT_LT(good, 2000);
 }
 
 }  // namespace

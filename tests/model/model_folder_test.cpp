@@ -239,7 +239,9 @@ TEST_P(model_folder_test, a_folder_that_is_not_a_model_is_refused) {
                }),
                {"pytorch_model.bin is not read"});
   expect_parts(complaint_after([](const fs::path& folder) { std::ofstream(folder / "config.json") << "{"; }),
-               {"config.json", "not a JSON object"});
+               {"config.json", "not JSON", "line 1"});
+  expect_parts(complaint_after([](const fs::path& folder) { std::ofstream(folder / "config.json") << "[]"; }),
+               {"config.json", "is an array", "expected an object"});
 }
 
 TEST_P(model_folder_test, a_config_that_is_not_supported_is_refused) {

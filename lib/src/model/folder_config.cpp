@@ -1,36 +1,39 @@
 /// config.json: from the descriptions of other people's models to ours, and back.
 #include <fmt/format.h>
 
-#include <fstream>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/model_folder.hpp>
-#include <sstream>
+#include <type_traits>
 
+#include "lib/src/io/json_reader.hpp"
+#include "lib/src/io/safetensors_format.hpp"
 #include "lib/src/model/folder_config.hpp"
+#include "lib/src/model/tensor_files.hpp"
 
 namespace nullscope {
 namespace {
 
 using nlohmann::json;
 
-/// A config.json with its name, for messages.
+/// A config.json.
 class config_reader {
  public:
-  config_reader(std::string file, const json& document) : file_(std::move(file)), document_(document) {}
+  explicit config_reader(const detail::json_reader& document) : document_(document) {}
 
-  [[noreturn]] void fail(std::string_view why) const { throw file_error(fmt::format("{}: {}", file_, why)); }
+  [[noreturn]] void fail(std::string_view why) const { document_.fail(why); }
 
-  bool has(const char* name) const { return document_.contains(name) && !document_[name].is_null(); }
+  bool has(const char* name) const { return document_.has(name); }
 
   template <class Value>
   Value get(const char* name) const {
-    if (!has(name)) fail(fmt::format("{} is missing", name));
-    return value<Value>(name);
+    return value<Value>(document_.at(name));
   }
   template <class Value>
   Value get(const char* name, const Value& otherwise) const {
-    return has(name) ? value<Value>(name) : otherwise;
+    return has(name) ? value<Value>(document_.at(name)) : otherwise;
   }
 
   activation function(const char* name) const {
@@ -39,7 +42,7 @@ class config_reader {
     if (text == "gelu_new" || text == "gelu_pytorch_tanh" || text == "gelu_fast") return activation::gelu_tanh;
     if (text == "relu") return activation::relu;
     if (text == "tanh") return activation::tanh;
-    fail(fmt::format("{} \"{}\" is not supported (gelu, gelu_new, relu, tanh)", name, text));
+    fail(fmt::format("{} {} is not supported (gelu, gelu_new, relu, tanh)", name, detail::in_quotes(text)));
   }
 
   /// Names of the classes, by number, if the model is for sequence classification.
@@ -51,7 +54,8 @@ class config_reader {
     if (!classifies) return {};
     std::vector<std::string> result;
     if (has("id2label")) {
-      const auto names = get<std::map<std::string, std::string>>("id2label");
+      std::map<std::string, std::string> names;
+      for (const auto& [number, name] : document_.at("id2label").members()) names[number] = name.string();
       for (std::size_t i = 0; i < names.size(); ++i) {
         const auto entry = names.find(std::to_string(i));
         if (entry == names.end()) fail(fmt::format("id2label has no {}", i));
@@ -59,23 +63,33 @@ class config_reader {
       }
       return result;
     }
-    const std::int64_t count = get<std::int64_t>("num_labels", 2);
+    constexpr std::int64_t most = 1 << 16;  // without names
+    const std::int64_t count = has("num_labels") ? document_.at("num_labels").integer(1, most) : 2;
     for (std::int64_t i = 0; i < count; ++i) result.push_back(fmt::format("LABEL_{}", i));
     return result;
   }
 
  private:
   template <class Value>
-  Value value(const char* name) const {
-    try {
-      return document_[name].get<Value>();
-    } catch (const json::exception&) {
-      fail(fmt::format("{} is {}, which is of the wrong type", name, document_[name].dump()));
+  static Value value(const detail::json_reader& found) {
+    if constexpr (std::is_same_v<Value, std::string>) {
+      return found.string();
+    } else if constexpr (std::is_same_v<Value, bool>) {
+      return found.boolean();
+    } else if constexpr (std::is_same_v<Value, double>) {
+      return found.number();
+    } else if constexpr (std::is_same_v<Value, std::int64_t>) {
+      constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();  // so that sums and products fit
+      return found.integer(-most, most);
+    } else {
+      static_assert(std::is_same_v<Value, std::vector<std::string>>);
+      std::vector<std::string> texts;
+      for (const detail::json_reader& element : found.elements()) texts.push_back(element.string());
+      return texts;
     }
   }
 
-  std::string file_;
-  const json& document_;
+  const detail::json_reader& document_;
 };
 
 /// Heads of equal size that fill the width, as all of these families have them.
@@ -233,7 +247,7 @@ struct read_member {
         return;
       }
     }
-    reader.fail(fmt::format("{} cannot be \"{}\"", name, text));
+    reader.fail(fmt::format("{} cannot be {}", name, detail::in_quotes(text)));
   }
 };
 
@@ -252,20 +266,10 @@ struct write_member {
 
 }  // namespace
 
-model_description describe_model(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / "config.json";
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored)) {
-    throw file_error(fmt::format("{}: there is no such folder", folder.string()));
-  }
-  std::ifstream file(path);
-  if (!file) throw file_error(fmt::format("{}: not a model folder, it has no config.json", folder.string()));
-  std::ostringstream text;
-  text << file.rdbuf();
-  const json document = json::parse(text.str(), nullptr, false);
-  if (!document.is_object()) throw file_error(fmt::format("{}: not a JSON object", path.string()));
-  const config_reader reader(path.string(), document);
+namespace {
 
+model_description description_of(const detail::json_reader& document) {
+  const config_reader reader(document);
   model_description result;
   result.family = reader.get<std::string>("model_type");
   if (result.family == "bert" || result.family == "mpnet") {
@@ -278,28 +282,57 @@ model_description describe_model(const std::filesystem::path& folder) {
     visit_members(result.config, read_member{reader});
     result.labels = reader.get<std::vector<std::string>>("labels", {});
   } else {
-    reader.fail(
-        fmt::format("model_type \"{}\" is not supported (bert, distilbert, mpnet, gpt2, nullscope)", result.family));
+    reader.fail(fmt::format("model_type {} is not supported (bert, distilbert, mpnet, gpt2, nullscope)",
+                            detail::in_quotes(result.family)));
   }
   if (result.family != "nullscope") {
     result.labels = reader.labels();
     result.config.classes = static_cast<std::int64_t>(result.labels.size());
     if (result.config.classes == 0) result.config.classifier_hidden = activation::none;
   }
+  return result;
+}
+
+}  // namespace
+
+model_description describe_model(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "config.json";
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    throw file_error(fmt::format("{}: there is no such folder", folder.string()));
+  }
+  if (!std::filesystem::exists(path, ignored)) {
+    throw file_error(fmt::format("{}: not a model folder, it has no config.json", folder.string()));
+  }
+  model_description result = detail::read_json(path, description_of);
   try {
     result.config.validate();
+    if (detail::has_tensor_files(folder)) detail::tensor_files(folder).bound(result.config);
   } catch (const invalid_argument& failure) {
-    reader.fail(failure.what());
+    throw file_error(fmt::format("{}: {}", path.string(), failure.what()));
   }
   return result;
 }
+
+namespace {
+
+/// Throws invalid_argument if JSON cannot hold one of the labels.
+std::string text_of(const json& config) {
+  try {
+    return config.dump(2) + "\n";
+  } catch (const json::exception&) {
+    throw invalid_argument("save_transformer: a label is not UTF-8");
+  }
+}
+
+}  // namespace
 
 std::string detail::own_config(const model_description& description) {
   json document;
   document["model_type"] = "nullscope";
   visit_members(description.config, write_member{document});
   document["labels"] = description.labels;
-  return document.dump(2) + "\n";
+  return text_of(document);
 }
 
 namespace {
@@ -390,7 +423,7 @@ std::string detail::family_config(const model_description& description) {
       document["label2id"][label] = i;
     }
   }
-  return document.dump(2) + "\n";
+  return text_of(document);
 }
 
 }  // namespace nullscope

@@ -2,76 +2,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <nullscope/atomic_file.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/model_folder.hpp>
 #include <nullscope/safetensors.hpp>
-#include <optional>
-#include <set>
 
 #include "lib/src/model/folder_config.hpp"
 #include "lib/src/model/folder_names.hpp"
 #include "lib/src/model/parameters.hpp"
+#include "lib/src/model/tensor_files.hpp"
 
 namespace nullscope {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The tensors of a model in one file or, with an index, in several.
-class tensor_files {
- public:
-  explicit tensor_files(const fs::path& folder) : folder_(folder) {
-    if (fs::exists(folder / "model.safetensors")) {
-      files_.emplace_back(folder / "model.safetensors");
-      return;
-    }
-    const fs::path index = folder / "model.safetensors.index.json";
-    std::ifstream file(index);
-    if (!file) {
-      throw file_error(fmt::format("{}: there is no model.safetensors{}", folder.string(),
-                                   fs::exists(folder / "pytorch_model.bin")
-                                       ? "; pytorch_model.bin is not read, save the model as safetensors"
-                                       : ""));
-    }
-    const auto document = nlohmann::json::parse(file, nullptr, false);
-    if (!document.is_object() || !document.contains("weight_map") || !document["weight_map"].is_object()) {
-      throw file_error(fmt::format("{}: no weight_map", index.string()));
-    }
-    std::set<std::string> names;
-    for (const auto& shard : document["weight_map"]) {
-      if (shard.is_string()) names.insert(shard.get<std::string>());
-    }
-    for (const std::string& name : names) {
-      if (fs::path(name).has_parent_path()) {
-        throw file_error(fmt::format("{}: {} is not in the folder", index.string(), name));
-      }
-      files_.emplace_back(folder / name);
-    }
-  }
-
-  struct found_tensor {
-    const safetensors_file* file;
-    const safetensors_entry* entry;
-  };
-
-  /// The tensor of one of the names, in this order.
-  std::optional<found_tensor> find(std::initializer_list<std::string> names) const {
-    for (const std::string& name : names) {
-      for (const safetensors_file& file : files_) {
-        if (const safetensors_entry* entry = file.find(name)) return found_tensor{&file, entry};
-      }
-    }
-    return std::nullopt;
-  }
-
- private:
-  fs::path folder_;
-  std::vector<safetensors_file> files_;
-};
+using detail::tensor_files;
 
 /// The name that norms had in old files.
 std::string old_name(std::string name) {
@@ -132,10 +77,11 @@ template <class T>
 transformer<T> load_transformer(context& ctx, const fs::path& folder) {
   const model_description description = describe_model(folder);
   const tensor_files files(folder);
-  transformer<T> model(ctx, description.config);
   const std::vector<detail::tensor_place> places = detail::tensor_places(description.family, description.config);
+  // Before the model takes memory: a config may ask for anything.
   const std::vector<tensor_files::found_tensor> found =
-      find_all(files, model.parameters(), places, description.family, folder);
+      find_all(files, parameters_of(description.config), places, description.family, folder);
+  transformer<T> model(ctx, description.config);
   for (std::size_t i = 0; i < places.size(); ++i) {
     const detail::tensor_place& place = places[i];
     const auto& [file, entry] = found[i];

@@ -1,5 +1,7 @@
 #include "lib/src/model/parameters.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nullscope/errors.hpp>
@@ -11,12 +13,18 @@ namespace {
 class parameter_list {
  public:
   void add(std::string name, std::vector<std::int64_t> shape) {
-    std::int64_t size = 1;
-    for (const std::int64_t extent : shape) size *= extent;
+    std::int64_t size = 1, end = 0;
     constexpr std::int64_t alignment = 16;  // elements: every parameter begins at a cache line
+    bool fits = true;
+    for (const std::int64_t extent : shape) fits = fits && !__builtin_mul_overflow(size, extent, &size);
     offset_ = (offset_ + alignment - 1) / alignment * alignment;
+    fits = fits && size <= most_elements && !__builtin_add_overflow(offset_, size, &end) && end <= most_elements;
+    if (!fits) {
+      throw invalid_argument(
+          fmt::format("transformer_config: {} {} is too large; a model has at most 2^60 elements", name, shape));
+    }
     list_.push_back({std::move(name), std::move(shape), offset_, size});
-    offset_ += size;
+    offset_ = end;
   }
   void add_linear(const std::string& name, std::int64_t out, std::int64_t in, bool has_bias) {
     add(name + ".weight", {out, in});
@@ -29,6 +37,8 @@ class parameter_list {
   std::vector<parameter> take() { return std::move(list_); }
 
  private:
+  static constexpr std::int64_t most_elements = std::int64_t{1} << 60;  // whose bytes can be counted
+
   std::vector<parameter> list_;
   std::int64_t offset_ = 0;
 };

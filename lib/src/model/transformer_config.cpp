@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <limits>
 #include <nullscope/errors.hpp>
 #include <nullscope/transformer_config.hpp>
 #include <string_view>
@@ -7,9 +9,16 @@
 namespace nullscope {
 namespace {
 
-void at_least(std::string_view member, std::int64_t value, std::int64_t least) {
-  if (value >= least) return;
-  throw invalid_argument(fmt::format("transformer_config: {} is {}; it must be at least {}", member, value, least));
+/// Products of two extents then fit 63 bits; ids and positions have 32.
+constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max();
+
+void check_extent(std::string_view member, std::int64_t value, std::int64_t least) {
+  if (value < least) {
+    throw invalid_argument(fmt::format("transformer_config: {} is {}; it must be at least {}", member, value, least));
+  }
+  if (value > largest) {
+    throw invalid_argument(fmt::format("transformer_config: {} is {}; it must be at most {}", member, value, largest));
+  }
 }
 
 void fail(std::string_view why) { throw invalid_argument(fmt::format("transformer_config: {}", why)); }
@@ -18,18 +27,18 @@ void fail(std::string_view why) { throw invalid_argument(fmt::format("transforme
 
 void transformer_config::validate() const {
   constexpr std::int64_t largest_head = 512;
-  at_least("layers", layers, 0);
-  at_least("width", width, 1);
-  at_least("heads", heads, 1);
-  at_least("key_size", key_size, 1);
-  at_least("value_size", value_size, 1);
-  at_least("feed_forward", feed_forward, 1);
-  at_least("vocabulary", vocabulary, 1);
-  at_least("positions", positions, 1);
-  at_least("first_position", first_position, 0);
-  at_least("segments", segments, 0);
-  at_least("relative_buckets", relative_buckets, 0);
-  at_least("classes", classes, 0);
+  check_extent("layers", layers, 0);
+  check_extent("width", width, 1);
+  check_extent("heads", heads, 1);
+  check_extent("key_size", key_size, 1);
+  check_extent("value_size", value_size, 1);
+  check_extent("feed_forward", feed_forward, 1);
+  check_extent("vocabulary", vocabulary, 1);
+  check_extent("positions", positions, 1);
+  check_extent("first_position", first_position, 0);
+  check_extent("segments", segments, 0);
+  check_extent("relative_buckets", relative_buckets, 0);
+  check_extent("classes", classes, 0);
   if (key_size > largest_head) fail(fmt::format("key_size is {}; attention takes heads of at most 512", key_size));
   if (value_size > largest_head)
     fail(fmt::format("value_size is {}; attention takes heads of at most 512", value_size));

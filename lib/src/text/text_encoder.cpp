@@ -5,7 +5,7 @@
 #include <nullscope/text_encoder.hpp>
 #include <utility>
 
-#include "lib/src/io/text_files.hpp"
+#include "lib/src/io/json_reader.hpp"
 
 namespace nullscope {
 namespace {
@@ -22,8 +22,8 @@ bool has_words(const fs::path& folder) {
   const fs::path path = folder / settings_file;
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return false;
-  return detail::read_json(path, [](const nlohmann::json& settings) {
-    return settings.is_object() && settings.value("tokenizer_class", nlohmann::json()) == word_class;
+  return detail::read_json(path, [](const detail::json_reader& settings) {
+    return settings.is_object() && settings.member("tokenizer_class").json() == word_class;
   });
 }
 

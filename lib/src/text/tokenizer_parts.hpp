@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <nullscope/tokenizer.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "lib/src/io/json_reader.hpp"
 #include "lib/src/text/added_tokens.hpp"
 #include "lib/src/text/byte_bpe.hpp"
 #include "lib/src/text/text_model.hpp"
@@ -66,7 +66,7 @@ tokenizer_parts read_tokenizer_json(const std::filesystem::path& folder, const t
 tokenizer_parts read_vocabulary_files(const std::filesystem::path& folder, const tokenizer_settings& settings);
 
 /// A token as JSON describes it: its text alone, or {"content": ..., "lstrip": ...}. Its id is left to the caller.
-added_token read_added_token(const nlohmann::json& token);
+added_token read_added_token(const json_reader& token);
 
 /// Gives roles to the tokens of the vocabulary that the settings name, or that are called as usual.
 special_token_ids find_special_ids(const vocabulary& tokens, const tokenizer_settings& settings);

@@ -12,21 +12,19 @@ namespace nullscope::detail {
 
 namespace {
 
-using json = nlohmann::json;
-
 constexpr std::array<const char*, 7> role_names{"cls", "sep", "pad", "unk", "mask", "bos", "eos"};
 
 /// A flag that may be missing or null.
-std::optional<bool> flag(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found == object.end() || found->is_null() ? std::nullopt : std::optional(found->get<bool>());
+std::optional<bool> flag(const json_reader& object, const char* name) {
+  const json_reader found = object.member(name);
+  return found.is_null() ? std::nullopt : std::optional(found.boolean());
 }
 
-void read_roles(const json& object, tokenizer_settings& settings) {
+void read_roles(const json_reader& object, tokenizer_settings& settings) {
   for (const char* role : role_names) {
-    const auto found = object.find(fmt::format("{}_token", role));
-    if (found == object.end() || found->is_null()) continue;
-    added_token token = read_added_token(*found);
+    const json_reader found = object.member(fmt::format("{}_token", role));
+    if (found.is_null()) continue;
+    added_token token = read_added_token(found);
     token.is_special = true;
     token.is_normalised = false;
     settings.roles.insert_or_assign(role, std::move(token));
@@ -38,9 +36,9 @@ std::string in_lower_case(std::string text) {
   return text;
 }
 
-void read_tokenizer_config(const std::filesystem::path& path, const json& config, tokenizer_settings& settings) {
-  if (const auto kind = config.find("tokenizer_class"); kind != config.end() && kind->is_string()) {
-    settings.kind = in_lower_case(kind->get<std::string>());
+void read_tokenizer_config(const std::filesystem::path& path, const json_reader& config, tokenizer_settings& settings) {
+  if (const json_reader kind = config.member("tokenizer_class"); kind.is_string()) {
+    settings.kind = in_lower_case(kind.string());
   }
   read_roles(config, settings);
   settings.lower_case = flag(config, "do_lower_case");
@@ -48,12 +46,12 @@ void read_tokenizer_config(const std::filesystem::path& path, const json& config
   settings.split_ideographs = flag(config, "tokenize_chinese_chars");
   settings.prefix_space = flag(config, "add_prefix_space");
   settings.adds_bos = flag(config, "add_bos_token");
-  if (const auto most = config.find("model_max_length"); most != config.end() && most->is_number()) {
-    const double length = most->get<double>();  // 1e30 says that there is no limit
+  if (const json_reader most = config.member("model_max_length"); most.is_number()) {
+    const double length = most.number();  // 1e30 says that there is no limit
     if (length >= 1 && length < 1e9) settings.model_max_length = static_cast<std::int64_t>(length);
   }
-  if (const auto added = config.find("added_tokens_decoder"); added != config.end()) {
-    for (const auto& [id, token] : added->items()) {
+  if (const json_reader added = config.member("added_tokens_decoder"); !added.is_null()) {
+    for (const auto& [id, token] : added.members()) {
       settings.added.push_back(read_added_token(token));
       const bool is_number =
           !id.empty() && id.size() < 10 && std::ranges::all_of(id, [](char c) { return c >= '0' && c <= '9'; });
@@ -66,19 +64,19 @@ void read_tokenizer_config(const std::filesystem::path& path, const json& config
 
 }  // namespace
 
-added_token read_added_token(const json& token) {
+added_token read_added_token(const json_reader& token) {
   added_token result;
   result.is_special = true;
   if (token.is_string()) {
-    result.text = token.get<std::string>();
+    result.text = token.string();
     return result;
   }
-  result.text = token.at("content").get<std::string>();
-  result.is_special = token.value("special", true);
-  result.is_normalised = token.value("normalized", false);
-  result.is_single_word = token.value("single_word", false);
-  result.takes_left_space = token.value("lstrip", false);
-  result.takes_right_space = token.value("rstrip", false);
+  result.text = token.at("content").string();
+  result.is_special = token.boolean_or("special", true);
+  result.is_normalised = token.boolean_or("normalized", false);
+  result.is_single_word = token.boolean_or("single_word", false);
+  result.takes_left_space = token.boolean_or("lstrip", false);
+  result.takes_right_space = token.boolean_or("rstrip", false);
   return result;
 }
 
@@ -95,21 +93,22 @@ tokenizer_settings read_tokenizer_settings(const std::filesystem::path& folder) 
   tokenizer_settings settings;
   const auto read_if_there = [&](const char* name, auto read) {
     const std::filesystem::path path = folder / name;
-    if (std::filesystem::exists(path)) read_json(path, [&](const json& content) { read(path, content); });
+    if (std::filesystem::exists(path)) read_json(path, [&](const json_reader& content) { read(path, content); });
   };
-  read_if_there("config.json", [&](const auto&, const json& content) {
-    settings.kind = in_lower_case(content.value("model_type", ""));
+  read_if_there("config.json", [&](const auto&, const json_reader& content) {
+    settings.kind = in_lower_case(content.string_or("model_type", ""));
   });
-  read_if_there("special_tokens_map.json", [&](const auto&, const json& content) { read_roles(content, settings); });
+  read_if_there("special_tokens_map.json",
+                [&](const auto&, const json_reader& content) { read_roles(content, settings); });
   read_if_there("tokenizer_config.json",
-                [&](const auto& path, const json& content) { read_tokenizer_config(path, content, settings); });
-  read_if_there("added_tokens.json", [&](const auto& path, const json& content) {
-    for (const auto& [text, id] : content.items()) {
+                [&](const auto& path, const json_reader& content) { read_tokenizer_config(path, content, settings); });
+  read_if_there("added_tokens.json", [&](const auto& path, const json_reader& content) {
+    for (const auto& [text, id] : content.members()) {
       const auto same_text = [&text = text](const added_token& token) { return token.text == text; };
       if (std::ranges::any_of(settings.added, same_text)) continue;
       added_token token;
       token.text = text;
-      token.id = checked_id(path, text, id.template get<std::int64_t>());
+      token.id = checked_id(path, text, id.integer());
       token.is_normalised = true;
       settings.added.push_back(std::move(token));
     }

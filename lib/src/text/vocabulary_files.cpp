@@ -13,8 +13,6 @@ namespace nullscope::detail {
 
 namespace {
 
-using json = nlohmann::json;
-
 std::int32_t required(const std::filesystem::path& path, const vocabulary& tokens, const std::string& token) {
   if (const auto id = tokens.find(token)) return *id;
   throw file_error(fmt::format("{}: no token {}, which the model needs", path.string(), in_quotes(token)));
@@ -80,9 +78,9 @@ tokenizer_parts read_wordpiece(const std::filesystem::path& path, tokenizer_sett
 tokenizer_parts read_byte_bpe(const std::filesystem::path& vocabulary_path, const std::filesystem::path& merges_path,
                               tokenizer_settings settings) {
   tokenizer_parts parts;
-  read_json(vocabulary_path, [&](const json& file) {
-    for (const auto& [token, id] : file.items()) {
-      parts.tokens.add(token, checked_id(vocabulary_path, token, id.get<std::int64_t>()));
+  read_json(vocabulary_path, [&](const json_reader& file) {
+    for (const auto& [token, id] : file.members()) {
+      parts.tokens.add(token, checked_id(vocabulary_path, token, id.integer()));
     }
   });
   merge_list merges(merges_path, parts.tokens);

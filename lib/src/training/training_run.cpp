@@ -1,20 +1,57 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <nullscope/errors.hpp>
 #include <nullscope/training_run.hpp>
 
-namespace nullscope {
+#include "lib/src/io/json_reader.hpp"
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(training_sums, loss, correct, count)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(epoch_record, epoch, steps, learning_rate, training_loss, training_accuracy,
-                                   validation_loss, validation_accuracy, seconds, tokens_per_second)
+namespace nullscope {
 
 namespace {
 
 using json = nlohmann::json;
 using steady = std::chrono::steady_clock;
+
+/// Visits the members of a record with their names in a checkpoint.
+template <class Sums, class Visit>
+void visit_sums(Sums& sums, Visit visit) {
+  visit("loss", sums.loss);
+  visit("correct", sums.correct);
+  visit("count", sums.count);
+}
+template <class Record, class Visit>
+void visit_epoch(Record& record, Visit visit) {
+  visit("epoch", record.epoch);
+  visit("steps", record.steps);
+  visit("learning_rate", record.learning_rate);
+  visit("training_loss", record.training_loss);
+  visit("training_accuracy", record.training_accuracy);
+  visit("validation_loss", record.validation_loss);
+  visit("validation_accuracy", record.validation_accuracy);
+  visit("seconds", record.seconds);
+  visit("tokens_per_second", record.tokens_per_second);
+}
+
+struct write_number {
+  json& object;
+
+  template <class Number>
+  void operator()(const char* name, Number value) const {
+    object[name] = value;
+  }
+};
+
+struct read_number {
+  const detail::json_reader& object;
+
+  void operator()(const char* name, double& value) const { value = object.at(name).number(); }
+  void operator()(const char* name, std::int64_t& value) const {
+    value = object.at(name).integer(0, std::numeric_limits<std::int64_t>::max());
+  }
+};
 
 double seconds_since(steady::time_point start) { return std::chrono::duration<double>(steady::now() - start).count(); }
 
@@ -132,34 +169,32 @@ class epochs_run {
   void write_checkpoint() {
     if (options_.checkpoint.empty() || training_.ranks().rank != 0) return;
     training_.add_sums(sums_);
-    const json progress{{"identity", options_.identity},
-                        {"epoch", epoch_},
-                        {"batch", done_},
-                        {"tokens", tokens_},
-                        {"seconds", seconds()},
-                        {"sums", sums_},
-                        {"epochs", history_.epochs},
-                        {"best_epoch", history_.best_epoch}};
+    json sums = json::object(), epochs = json::array();
+    visit_sums(sums_, write_number{sums});
+    for (const epoch_record& record : history_.epochs) visit_epoch(record, write_number{epochs.emplace_back()});
+    const json progress{
+        {"identity", options_.identity}, {"epoch", epoch_}, {"batch", done_},   {"tokens", tokens_},
+        {"seconds", seconds()},          {"sums", sums},    {"epochs", epochs}, {"best_epoch", history_.best_epoch}};
     training_.save(options_.checkpoint, progress.dump());
     saved_ = steady::now();
   }
 
   void read_checkpoint() {
-    const std::string text = training_.load(options_.checkpoint);
-    std::string identity;
-    try {
-      const json progress = json::parse(text);
-      progress.at("identity").get_to(identity);
-      progress.at("epoch").get_to(epoch_);
-      progress.at("batch").get_to(done_);
-      progress.at("tokens").get_to(tokens_);
-      progress.at("seconds").get_to(seconds_);
-      progress.at("sums").get_to(sums_);
-      progress.at("epochs").get_to(history_.epochs);
-      progress.at("best_epoch").get_to(history_.best_epoch);
-    } catch (const json::exception& failure) {
-      throw file_error(fmt::format("{}: {}", options_.checkpoint.string(), failure.what()));
+    const std::string file = options_.checkpoint.string(), text = training_.load(options_.checkpoint);
+    const json document = detail::parse_json(file, text);
+    const detail::json_reader progress(file, document);
+    const std::string identity = progress.at("identity").string();
+    const read_number read{progress};
+    read("epoch", epoch_);
+    read("batch", done_);
+    read("tokens", tokens_);
+    read("seconds", seconds_);
+    visit_sums(sums_, read_number{progress.at("sums")});
+    for (const detail::json_reader& record : progress.at("epochs").elements()) {
+      visit_epoch(history_.epochs.emplace_back(), read_number{record});
     }
+    const std::int64_t finished = std::ssize(history_.epochs);
+    history_.best_epoch = progress.at("best_epoch").integer(finished > 0 ? 1 : 0, finished);
     if (identity != options_.identity) {
       throw file_error(fmt::format("{}: made with other settings or data:\n{}\nnow they are:\n{}",
                                    options_.checkpoint.string(), identity, options_.identity));
