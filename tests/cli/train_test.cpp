@@ -180,6 +180,17 @@ TEST_F(train_command_test, bad_input_is_explained) {
   expect_complaint(evaluate + "--model nothing", 1, "nothing");
 }
 
+/// A model folder names its classes in JSON: found before the first step, not after the last.
+TEST_F(train_command_test, a_label_that_is_not_utf8_is_refused_before_the_first_step) {
+  const std::string data = std::string(NULLSCOPE_COMMAND_DATA) + "/label_latin1.csv", output = path("latin1");
+  expect_complaint("train --data " + data + " --width 16 --heads 2 --epochs 3 --output " + output, 1,
+                   "label_latin1.csv: line 2: column label is not UTF-8");
+  EXPECT_FALSE(std::filesystem::exists(output));
+  const command_result result = nullscope(train("model", "--epochs 1"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  expect_complaint("evaluate --data " + data + " --model " + path("model"), 1, "line 2: column label is not UTF-8");
+}
+
 TEST_F(train_command_test, a_loss_that_is_not_finite_stops_it) {
   expect_complaint(train("x", "--learning-rate 1e38 --quiet"), 1, "the loss of step");
 }

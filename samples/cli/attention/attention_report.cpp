@@ -124,7 +124,7 @@ std::string json(const attention_report& report) {
     }
     all["of_heads"].push_back(std::move(one));
   }
-  return all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(all, 1) + "\n";
 }
 
 }  // namespace

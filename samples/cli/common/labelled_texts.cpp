@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <nullscope/csv.hpp>
 #include <nullscope/errors.hpp>
 #include <set>
@@ -21,6 +22,14 @@ namespace {
 }
 
 bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
+
+/// JSON holds UTF-8 only: one way to write it leaves out what is not, another replaces it.
+bool is_utf8(const std::string& text) {
+  using json = nlohmann::json;
+  const json value(text);
+  return value.dump(-1, ' ', false, json::error_handler_t::ignore) ==
+         value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 std::optional<double> number_in(const std::string& text) {
   double number = 0;
@@ -50,6 +59,9 @@ std::vector<labelled_text> read_labelled_texts(const std::filesystem::path& path
     };
     require(columns.text, fields[text]);
     require(columns.label, fields[label]);
+    if (!is_utf8(fields[label])) {  // a model folder could not hold it
+      fail(path, table.line(), fmt::format("column {} is not UTF-8; convert the file", columns.label));
+    }
     labelled_text& read = texts.emplace_back();
     read.line = table.line();
     read.label = fields[label];

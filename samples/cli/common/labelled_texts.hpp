@@ -20,8 +20,8 @@ struct labelled_text {
   std::int64_t line;  ///< where it stands in the file
 };
 
-/// Reads CSV, or TSV by the file's name. Throws file_error with the line: broken CSV, an empty text or label, a column
-/// that is not there, no texts.
+/// Reads CSV, or TSV by the file's name. Throws file_error with the line: broken CSV, an empty text or label, a label
+/// that is not UTF-8, a column that is not there, no texts.
 std::vector<labelled_text> read_labelled_texts(const std::filesystem::path& path, const text_columns& columns);
 
 /// Tells the texts apart in the settings of a run.

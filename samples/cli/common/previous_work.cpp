@@ -123,7 +123,9 @@ json common_settings(const char* command, const sycl::device& device) {
           {"commit", git_commit()}};
 }
 
-std::string json_text(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string json_text(const json& value, int indent) {
+  return value.dump(indent, ' ', false, json::error_handler_t::replace);
+}
 
 std::map<std::string, std::string> metadata_of(const json& settings) { return {{"settings", json_text(settings)}}; }
 

@@ -63,8 +63,8 @@ void expect_same_settings(const std::filesystem::path& where, const nlohmann::or
 /// What every command's settings have: its name, the device, and the program.
 nlohmann::ordered_json common_settings(const char* command, const sycl::device& device);
 
-/// JSON as text; bytes that are not UTF-8, as in paths, are replaced.
-std::string json_text(const nlohmann::ordered_json& json);
+/// JSON as text, on one line or with `indent` spaces per level; bytes that are not UTF-8, as in paths, are replaced.
+std::string json_text(const nlohmann::ordered_json& json, int indent = -1);
 
 /// Metadata of a safetensors file that holds a result.
 std::map<std::string, std::string> metadata_of(const nlohmann::ordered_json& settings);

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "common/field_text.hpp"
+#include "common/previous_work.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -115,8 +116,7 @@ void write_tables(const std::filesystem::path& folder, std::span<const explained
     }
     all.push_back(std::move(one));
   }
-  write_atomically(folder / "explain.json",
-                   all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write_atomically(folder / "explain.json", json_text(all, 2) + "\n");
   write_atomically(folder / "explain.csv", table);
 }
 

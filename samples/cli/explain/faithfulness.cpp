@@ -144,7 +144,7 @@ void write_rows(const std::filesystem::path& folder, const std::vector<measured_
     table += fmt::format("{},seconds_per_text,{:.6g},,\n", row.name, row.seconds);
     all.push_back(std::move(one));
   }
-  write_atomically(folder / "faithfulness.json", all.dump(2) + "\n");
+  write_atomically(folder / "faithfulness.json", json_text(all, 2) + "\n");
   write_atomically(folder / "faithfulness.csv", table);
 }
 

@@ -171,8 +171,7 @@ class identify_run {
                                       experiment, summaries));
       if (!command_.quiet) print_summaries(experiment, summaries);
     }
-    write_atomically(path("identify.json"),
-                     json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+    write_atomically(path("identify.json"), json_text(json, 2) + "\n");
     if (!command_.quiet) fmt::print("{}: identify.csv, identify.json and charts\n", command_.output);
   }
 

@@ -1,5 +1,7 @@
 #include "sweep/sweep_output.hpp"
 
+#include "common/previous_work.hpp"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -145,7 +147,7 @@ std::string times_csv(const std::vector<sweep_time>& times) {
 
 std::string sweep_json(const nlohmann::ordered_json& description, const std::vector<sweep_summary>& summaries,
                        const std::vector<sweep_row>& rows, bool is_sampled) {
-  std::string text = description.dump(2);
+  std::string text = json_text(description, 2);
   text.erase(text.rfind("\n}"));  // goes on below
   text += list_text("summary", summaries, false, is_sampled) + list_text("rows", rows, false, is_sampled);
   if (summaries.back().kind == sweep_kind::logits) {

@@ -220,7 +220,7 @@ class train_run {
                        {"validation_accuracy", best.validation_accuracy},
                        {"test_accuracy", test.accuracy()},
                        {"test_loss", test.mean_loss()}};
-    write_atomically(path("training.json"), summary.dump(2) + "\n");
+    write_atomically(path("training.json"), json_text(summary, 2) + "\n");
     if (!prints()) return;
     fmt::print("\nBest epoch {}: validation accuracy {:.4f}, test accuracy {:.4f} ({} of {}), test loss {:.4f}\n",
                history.best_epoch, best.validation_accuracy, test.accuracy(), test.correct, test.count,
