@@ -2,9 +2,9 @@
 /// small random model, an encoder and a decoder; any model folder works the same.
 #include <cstdint>
 #include <cstdio>
-#include <nullscope/device.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/model_attention.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/model/model_states.hpp>
 #include <vector>
 
 int main() {

@@ -2,9 +2,9 @@
 ///
 ///   classifier <folder for the model>
 #include <cstdio>
-#include <nullscope/device.hpp>
-#include <nullscope/text_classifier.hpp>
-#include <nullscope/training_run.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/training/text_classifier.hpp>
+#include <nullscope/training/training.hpp>
 
 using namespace nullscope;
 

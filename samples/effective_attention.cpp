@@ -1,9 +1,9 @@
 /// On how much of a head's attention can its output depend? Random heads with few and with many tokens, without ever
 /// forming a tokens x tokens matrix.
 #include <cstdio>
-#include <nullscope/device.hpp>
-#include <nullscope/effective_attention.hpp>
-#include <nullscope/random.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/core/random.hpp>
 
 namespace {
 

@@ -2,11 +2,10 @@
 /// sentences are. The model is fetched on first use.
 #include <cmath>
 #include <cstdio>
-#include <nullscope/device.hpp>
-#include <nullscope/model_folder.hpp>
-#include <nullscope/model_states.hpp>
-#include <nullscope/model_store.hpp>
-#include <nullscope/text_encoder.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/model/model_folder.hpp>
+#include <nullscope/model/model_states.hpp>
+#include <nullscope/text/text_encoder.hpp>
 #include <string>
 
 int main(int argc, char** argv) {

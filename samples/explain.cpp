@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <nullscope/device.hpp>
-#include <nullscope/explanations.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/explain/explanations.hpp>
 #include <string>
 #include <vector>
 

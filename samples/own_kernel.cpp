@@ -3,9 +3,9 @@
 #include "own_kernel.hpp"
 
 #include <cstdio>
-#include <nullscope/device.hpp>
-#include <nullscope/launch.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/tensor.hpp>
 
 #ifndef NULLSCOPE_SINGLE_SOURCE
 namespace nullscope {

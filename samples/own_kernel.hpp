@@ -9,7 +9,6 @@
 template <class T>
 struct leaky_relu {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   T* x;  // (size)
   std::int64_t size;

@@ -3,9 +3,9 @@
 /// A head with values V (tokens x 64) and output matrix H (64 x 512) maps attention A to A V H. The part of A in the
 /// left null space of T = V H is lost. This program prints the dimension of that space.
 #include <cstdio>
-#include <nullscope/device.hpp>
-#include <nullscope/null_space.hpp>
-#include <nullscope/random.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/core/random.hpp>
+#include <nullscope/null_space/null_space.hpp>
 
 int main() {
   using namespace nullscope;

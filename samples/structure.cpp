@@ -2,9 +2,9 @@
 /// R of a task. With a small random model; any model folder works the same.
 #include <cstdint>
 #include <cstdio>
-#include <nullscope/device.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/model_structure.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/structure/model_structure.hpp>
 #include <span>
 #include <vector>
 

@@ -2,9 +2,9 @@
 /// model folder works the same.
 #include <cstdint>
 #include <cstdio>
-#include <nullscope/device.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/token_identifiability.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/probes/token_identifiability.hpp>
 #include <vector>
 
 namespace {

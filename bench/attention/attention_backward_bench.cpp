@@ -1,5 +1,5 @@
 /// Attention forward and backward, as in training.
-#include <nullscope/attention_backward.hpp>
+#include <nullscope/attention/attention.hpp>
 
 #include "bench/attention/attention_data.hpp"
 

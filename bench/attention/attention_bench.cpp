@@ -1,8 +1,8 @@
 /// Attention forward: the streaming kernel compared with two products by oneMKL and a softmax between them, which store
 /// the weights of every head.
-#include <nullscope/device.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/rows.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
 
 #include "bench/attention/attention_data.hpp"
 

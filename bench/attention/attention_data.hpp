@@ -3,9 +3,8 @@
 
 #include <cmath>
 #include <initializer_list>
-#include <nullscope/attention.hpp>
-#include <nullscope/attention_backward.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/core/tensor.hpp>
 
 #include "bench/core/harness.hpp"
 

@@ -1,7 +1,7 @@
 /// The weights of attention: all of A, and the attention that each key receives, streamed or from a stored A.
-#include <nullscope/attention_weights.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/rows.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
 
 #include "bench/attention/attention_data.hpp"
 

@@ -1,11 +1,11 @@
 /// Effective attention with its correlation, from factors and sums without S x S matrices, against the dense way by
 /// oneMKL: QR of v, A by product, softmax and product, A_perp stored, and the correlation of all its entries.
 #include <algorithm>
-#include <nullscope/effective_attention.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/rows.hpp>
-#include <nullscope/svd.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/linalg/svd.hpp>
 
 #include "bench/core/harness.hpp"
 

@@ -2,10 +2,10 @@
 /// that each query sees, and the projection of its row of A.
 #include <algorithm>
 #include <cmath>
-#include <nullscope/effective_attention_by_rows.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/rows.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
 
 #include "bench/core/harness.hpp"
 

@@ -1,8 +1,7 @@
 /// Tangents of attention: one streaming pass, and plain products of oneMKL with the matrices of weights in memory.
-#include <nullscope/attention_tangent.hpp>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/rows.hpp>
+#include <nullscope/attribution/jacobian.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
 
 #include "bench/attention/attention_data.hpp"
 

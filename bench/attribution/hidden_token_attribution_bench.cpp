@@ -4,10 +4,10 @@
 /// NULLSCOPE_BENCH_LARGE=1 adds the sizes that bench/RESULTS.md quotes; some of them take a minute per call, so choose
 /// among them with --benchmark_filter and --benchmark_repetitions.
 #include <cstdlib>
-#include <nullscope/gemm.hpp>
-#include <nullscope/hidden_token_attribution.hpp>
-#include <nullscope/jacobian.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/attribution/hidden_token_attribution.hpp>
+#include <nullscope/attribution/jacobian.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/model/transformer.hpp>
 
 #include "bench/core/harness.hpp"
 #include "bench/model/minilm.hpp"

@@ -1,9 +1,7 @@
 #include <cmath>
-#include <nullscope/attention.hpp>
-#include <nullscope/attention_backward.hpp>
-#include <nullscope/attention_tangent.hpp>
-#include <nullscope/attention_weights.hpp>
-#include <nullscope/effective_attention.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/attribution/jacobian.hpp>
 #include <optional>
 
 #include "bench/check/operations.hpp"

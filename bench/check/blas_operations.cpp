@@ -1,8 +1,7 @@
 #include <cmath>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/random.hpp>
-#include <nullscope/rows.hpp>
+#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
 
 #include "bench/check/operations.hpp"
 

@@ -113,7 +113,7 @@ def main():
     args = parser.parse_args()
 
     found = machine.facts()
-    devices, error = devices_of(os.path.join(args.build, "samples/cli/nullscope"), "")
+    devices, error = devices_of(os.path.join(args.build, "lib/cli/nullscope"), "")
     missing = advice.missing_devices(found, devices)
     document = {"schema": "nullscope-check", "version": 1, "machine": found, "devices": devices, "advice": missing,
                 "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "device": args.device}

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <nullscope/device.hpp>
+#include <nullscope/core/device.hpp>
 
 #include "bench/check/operations.hpp"
 

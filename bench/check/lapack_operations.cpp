@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <nullscope/null_space.hpp>
-#include <nullscope/qr.hpp>
-#include <nullscope/svd.hpp>
+#include <nullscope/linalg/qr.hpp>
+#include <nullscope/linalg/svd.hpp>
+#include <nullscope/null_space/null_space.hpp>
 
 #include "bench/check/operations.hpp"
 

@@ -1,9 +1,9 @@
 #include <cmath>
-#include <nullscope/hidden_token_attribution.hpp>
-#include <nullscope/jacobian.hpp>
-#include <nullscope/layers.hpp>
-#include <nullscope/optimizer.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/attribution/hidden_token_attribution.hpp>
+#include <nullscope/attribution/jacobian.hpp>
+#include <nullscope/model/layers.hpp>
+#include <nullscope/model/transformer.hpp>
+#include <nullscope/training/training.hpp>
 
 #include "bench/check/operations.hpp"
 

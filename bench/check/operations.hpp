@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <nullscope/context.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/context.hpp>
+#include <nullscope/core/tensor.hpp>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,6 @@
 #include <cmath>
-#include <nullscope/k_means.hpp>
-#include <nullscope/linear_fit.hpp>
-#include <nullscope/slalom.hpp>
+#include <nullscope/explain/slalom.hpp>
+#include <nullscope/structure/model_structure.hpp>
 
 #include "bench/check/operations.hpp"
 

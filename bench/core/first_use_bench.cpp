@@ -2,9 +2,9 @@
 /// every later process does. Each call takes a new SYCL context, which has no kernels.
 #include <cstdlib>
 #include <filesystem>
-#include <nullscope/launch.hpp>
-#include <nullscope/rows.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/linalg/rows.hpp>
 #include <stdexcept>
 
 #include "bench/core/harness.hpp"
@@ -62,7 +62,8 @@ struct first_use_data {
 
   void use() {
     ctx = std::make_unique<context>(sycl::queue(sycl::context(device), device, sycl::property::queue::in_order()));
-    with_softmax([&](tensor<float>& x, tensor<float>& y) { warm_up(*ctx, [&](context& dry) { softmax(dry, x, {.y = y}); }); });
+    with_softmax(
+        [&](tensor<float>& x, tensor<float>& y) { warm_up(*ctx, [&](context& dry) { softmax(dry, x, {.y = y}); }); });
   }
 
   /// Whether the kernel that was compiled or loaded works: the softmax of equal numbers.

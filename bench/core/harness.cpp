@@ -7,10 +7,10 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
-#include <nullscope/device.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/launch.hpp>
-#include <nullscope/version.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/version.hpp>
 #include <numeric>
 #include <set>
 

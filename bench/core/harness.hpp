@@ -30,7 +30,7 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <nullscope/context.hpp>
+#include <nullscope/core/context.hpp>
 #include <string>
 #include <type_traits>
 #include <utility>

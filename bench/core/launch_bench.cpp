@@ -1,7 +1,7 @@
 /// What a launch costs: an almost empty kernel through `launch`, against the SYCL runtime's own parallel_for with the
 /// same kernel and arguments. One launch and a wait, and many launches before one wait.
-#include <nullscope/launch.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/tensor.hpp>
 
 #include "bench/core/harness.hpp"
 #include "bench/core/launch_kernel.hpp"

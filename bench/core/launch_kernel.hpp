@@ -10,7 +10,6 @@ namespace nullscope::kernels {
 /// Adds 1 to *launches, for one work-item on an in-order queue: so that it can be seen how often the kernel ran.
 struct count_launches {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   std::int64_t* launches;
 

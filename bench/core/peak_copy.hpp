@@ -16,7 +16,6 @@ namespace nullscope::kernels {
 template <class T, int W, bool Streaming>
 struct peak_copy {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = W > 1;
 
   const T* x;

@@ -17,7 +17,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Chains>
 struct peak_fma {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   T* out;  // (work-items)
   std::int64_t rounds;

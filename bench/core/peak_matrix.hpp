@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/bfloat16.hpp>
+#include <nullscope/core/bfloat16.hpp>
 #include <sycl/sycl.hpp>
 
 #if __has_include(<sycl/ext/oneapi/matrix/matrix.hpp>)
@@ -12,8 +12,8 @@
 #include <sycl/ext/oneapi/bfloat16.hpp>
 #include <sycl/ext/oneapi/matrix/matrix.hpp>
 
-#include "kernels/blas/joint_matrix_target.hpp"
 #include "kernels/core/address_spaces.hpp"
+#include "kernels/linalg/joint_matrix_target.hpp"
 
 namespace nullscope::kernels {
 
@@ -23,7 +23,6 @@ namespace nullscope::kernels {
 template <int M, int N, int K, int SubGroup, bool PackedB>
 struct peak_matrix {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr int sub_group_size = SubGroup;
 
   const nullscope::bfloat16* numbers;  // (K * (M or N, whichever is larger)), all 1/64

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <nullscope/device.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/launch.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/operation.hpp>
 
 #include "bench/core/harness.hpp"
 #include "bench/core/peak_copy.hpp"

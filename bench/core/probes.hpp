@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <nullscope/bfloat16.hpp>
-#include <nullscope/context.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/bfloat16.hpp>
+#include <nullscope/core/context.hpp>
+#include <nullscope/core/tensor.hpp>
 #include <vector>
 
 namespace nullscope::bench {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 
 namespace nullscope::bench {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 
 namespace nullscope::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nullscope/context.hpp>
+#include <nullscope/core/context.hpp>
 #include <string>
 
 #include "bench/core/harness.hpp"

@@ -1,7 +1,7 @@
 /// What moving data costs: host to device, device to host, and within the device. "sycl" is what tensors do, with the
 /// host's data in ordinary memory; "runtime" is the SYCL runtime's memcpy from and to its own host memory, which the
 /// device can reach without a copy in between.
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/tensor.hpp>
 
 #include "bench/core/harness.hpp"
 #include "bench/core/probes.hpp"
@@ -42,10 +42,9 @@ void add_to_device(suite& suite, std::int64_t bytes) {
             .bytes = static_cast<double>(bytes)},
            [=](context& ctx) { return transfer_data(ctx, bytes); })
       .path("sycl", [](transfer_data& d) { d.device.input().copy_from(d.from); })
-      .path("runtime",
-            [](transfer_data& d) {
-              d.ctx.queue().memcpy(d.device.input().data(), d.near_host.data(), d.bytes()).wait();
-            })
+      .path(
+          "runtime",
+          [](transfer_data& d) { d.ctx.queue().memcpy(d.device.input().data(), d.near_host.data(), d.bytes()).wait(); })
       .clear([](transfer_data& d) { d.fill(d.device.input()); })
       .verify([](transfer_data& d, report& report) { check(report, d.device.input().to_host(), d); });
 }
@@ -58,16 +57,14 @@ void add_to_host(suite& suite, std::int64_t bytes) {
             .bytes = static_cast<double>(bytes)},
            [=](context& ctx) { return transfer_data(ctx, bytes); })
       .path("sycl", [](transfer_data& d) { d.to = d.device.input().to_host(); })
-      .path("runtime",
-            [](transfer_data& d) {
-              d.ctx.queue().memcpy(d.near_host.data(), d.device.input().data(), d.bytes()).wait();
-            })
+      .path(
+          "runtime",
+          [](transfer_data& d) { d.ctx.queue().memcpy(d.near_host.data(), d.device.input().data(), d.bytes()).wait(); })
       .clear([](transfer_data& d) {
         d.to.assign(d.to.size(), -2.0f);
         d.fill(d.near_host);
       })
-      .verify(
-          [](transfer_data& d, report& report) { check(report, report.path() == "sycl" ? d.to : d.of_host(), d); });
+      .verify([](transfer_data& d, report& report) { check(report, report.path() == "sycl" ? d.to : d.of_host(), d); });
 }
 
 /// Read and written: twice as many bytes. "sycl" is the kernel that measures the bandwidth for the rooflines.

@@ -11,7 +11,8 @@ namespace nullscope::bench {
 
 /// Work-items [0, lanes) of a group read or write `bytes` bytes each, at once, from address(work-item) on.
 struct sub_group_access {
-  static constexpr std::int64_t banks = 32, word = 4, line = 128;  // bytes of a word and a line; the same for all vendors
+  static constexpr std::int64_t banks = 32, word = 4,
+                                line = 128;  // bytes of a word and a line; the same for all vendors
 
   std::set<std::int64_t> words, lines;  // each once: lanes that want the same word get it together
 

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nullscope/errors.hpp>
-#include <nullscope/launch.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/operation.hpp>
 
-#include "lib/src/core/kernel_source.hpp"
+#include "lib/src/jit/kernel_source.hpp"
 
 namespace nullscope {
 

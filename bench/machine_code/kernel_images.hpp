@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/kernel.hpp>
+#include <nullscope/core/kernel.hpp>
 #include <span>
 #include <string>
 #include <sycl/sycl.hpp>

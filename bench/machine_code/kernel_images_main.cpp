@@ -10,8 +10,8 @@
 #include <iostream>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <nullscope/device.hpp>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/core/errors.hpp>
 #include <thread>
 
 #include "bench/machine_code/kernel_images.hpp"

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <map>
-#include <nullscope/context.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/gemm.hpp>
+#include <nullscope/core/context.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/linalg/gemm.hpp>
 
 #include "kernels/attribution/entering_attention.hpp"
+#include "kernels/explain/gradient_path.hpp"
+#include "kernels/explain/linear_fit.hpp"
+#include "kernels/explain/slalom_errors.hpp"
+#include "kernels/explain/slalom_fit.hpp"
+#include "kernels/explain/slalom_sgd.hpp"
 #include "kernels/structure/nearest.hpp"
-#include "kernels/surrogate/gradient_path.hpp"
-#include "kernels/surrogate/linear_fit.hpp"
-#include "kernels/surrogate/slalom_errors.hpp"
-#include "kernels/surrogate/slalom_fit.hpp"
-#include "kernels/surrogate/slalom_sgd.hpp"
 #include "tests/contract/function_row.hpp"
 
 namespace nullscope::bench {
@@ -60,7 +60,7 @@ void add_functions(collector& found, context& ctx) {
   constexpr std::int64_t any_bytes = 1 << 16;
   tensor<std::byte> memory(ctx, {any_bytes});
   for (const auto functions :
-       {test::blas_functions, test::lapack_functions, test::null_space_functions, test::attention_functions,
+       {test::linalg_functions, test::decomposition_functions, test::null_space_functions, test::attention_functions,
         test::model_functions, test::attribution_functions, test::structure_functions, test::probes_functions}) {
     for (const test::function_row& row : functions(true)) {
       if (row.kind != test::function_kind::on_views) continue;

@@ -2,7 +2,7 @@
 /// GPU is needed, and nothing runs.
 #pragma once
 
-#include <nullscope/kernel.hpp>
+#include <nullscope/core/kernel.hpp>
 #include <set>
 #include <string>
 #include <sycl/sycl.hpp>

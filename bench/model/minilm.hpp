@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/transformer_config.hpp>
+#include <nullscope/model/transformer.hpp>
 
 namespace nullscope::bench {
 

@@ -1,8 +1,8 @@
 /// The transformer at the size of MiniLM: forward, with gradients, and with a step of Adam, beside the matrix products
 /// alone by oneMKL, which are the least that each of them must do.
-#include <nullscope/gemm.hpp>
-#include <nullscope/optimizer.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/model/transformer.hpp>
+#include <nullscope/training/training.hpp>
 
 #include "bench/core/harness.hpp"
 #include "bench/model/minilm.hpp"

@@ -8,9 +8,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <nullscope/null_space.hpp>
-#include <nullscope/svd.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/linalg/svd.hpp>
+#include <nullscope/null_space/null_space.hpp>
 #include <set>
 #include <thread>
 

@@ -3,7 +3,7 @@
 
     python3 -m venv peers && peers/bin/pip install torch transformers shap lime
     git clone https://github.com/tleemann/slalom_explanations authors
-    peers/bin/python bench/peers/surrogate_peer.py --program .build/release/samples/cli/nullscope --authors authors
+    peers/bin/python bench/peers/surrogate_peer.py --program .build/release/lib/cli/nullscope --authors authors
     PYTHONPATH=.build/release/python peers/bin/python bench/peers/surrogate_peer.py ...      also times outside the model
     peers/bin/python bench/peers/surrogate_peer.py --bench .build/release/bench/slalom_bench --authors authors --methods fit
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """PyTorch beside `nullscope attention`: raw and effective attention of all heads of a BERT, between classes of tokens.
 
-  python bench/peers/torch_attention.py --model FOLDER --file texts.txt --length 128 --program .build/release/samples/cli/nullscope
+  python bench/peers/torch_attention.py --model FOLDER --file texts.txt --length 128 --program .build/release/lib/cli/nullscope
 
 PyTorch takes batches of texts of the same length, the values of every layer by hooks, T = V H of all heads, one batched
 economy SVD per layer, A U U^T, norms, correlation, entropy and class averages. Nullscope runs as a program, start and

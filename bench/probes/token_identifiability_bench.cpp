@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <nullscope/least_squares.hpp>
-#include <nullscope/random.hpp>
-#include <nullscope/token_identifiability.hpp>
+#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/qr.hpp>
+#include <nullscope/probes/token_identifiability.hpp>
 #include <numeric>
 
 #include "bench/core/harness.hpp"

@@ -2,8 +2,8 @@
 /// gesdd of all T side by side, one head per thread. Heads of MiniLM: 128 tokens, d_v = 32, d = 384.
 #include <algorithm>
 #include <cmath>
-#include <nullscope/task_subspace.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/structure/task_subspace.hpp>
 #include <thread>
 
 #include "bench/core/harness.hpp"

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 #include "kernels/attention/shape.hpp"
-#include "kernels/blas/row.hpp"
-#include "kernels/blas/to_panels.hpp"
+#include "kernels/linalg/row.hpp"
+#include "kernels/linalg/to_panels.hpp"
 
 namespace nullscope::kernels {
 
@@ -19,7 +19,6 @@ namespace nullscope::kernels {
 template <class In, class T, class Shape>
 struct attention_backward_operands {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Shape::lanes == 1;
   static constexpr int rows_per_block = 32;  // of products
   static constexpr int narrow_width = Shape::width == 1 ? 1 : Shape::rows % 4 == 0 ? 4 : 2;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <utility>
 
 #include "kernels/simd/pack.hpp"

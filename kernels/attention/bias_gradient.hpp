@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 namespace nullscope::kernels {
@@ -71,7 +71,6 @@ struct bias_gradient {
 template <class T>
 struct add_bias_sums {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   bias_gradient<T> from;
   view<T, 4> d_bias;            // (batch, heads, queries, keys), strides may alias

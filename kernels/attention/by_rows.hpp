@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 #include "kernels/attention/growing_triangle.hpp"
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -26,7 +26,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items>
 struct attention_by_rows {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   static constexpr std::int64_t row_step = 16;  // rows of matrices are a multiple, at least as long as a pack
   using number = pack<T, 1>;

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 #include "kernels/attention/effective_summary.hpp"
@@ -16,7 +16,6 @@ namespace nullscope::kernels {
 template <class T, class Sum, int Items>
 struct by_rows_summary {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   using number = pack<Sum, 1>;
 
   view<const T, 2> row_squares;      // (heads, queries): of the rows of A

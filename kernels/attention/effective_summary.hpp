@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 #include "kernels/simd/team.hpp"
@@ -61,7 +61,6 @@ struct attention_moments {
 template <class T, class Sum, int Items>
 struct effective_summary {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   using number = pack<Sum, 1>;
 
   view<const T, 4> p_sums, u_sums, row_squares;

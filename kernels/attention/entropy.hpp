@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 #include "kernels/simd/pack_log.hpp"
 
 namespace nullscope::kernels {
@@ -16,7 +16,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items>
 struct row_entropy {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   using numbers = pack<T, W>;
 

@@ -5,15 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 #include "kernels/attention/bias.hpp"
 #include "kernels/attention/exp2.hpp"
 #include "kernels/attention/local.hpp"
 #include "kernels/attention/shape.hpp"
-#include "kernels/blas/tile.hpp"
 #include "kernels/core/sub_groups.hpp"
+#include "kernels/linalg/tile.hpp"
 
 namespace nullscope::kernels {
 
@@ -29,7 +29,6 @@ namespace nullscope::kernels {
 template <class In, class T, class Shape>
 struct attention_forward {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr int sub_group_size = narrow_sub_group;
   static_assert(Shape::width == 1);
   using tile = pack<T, 1>[Shape::rows][Shape::packs];

@@ -5,16 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 #include "kernels/attention/bias.hpp"
 #include "kernels/attention/exp2.hpp"
 #include "kernels/attention/panel.hpp"
 #include "kernels/attention/shape.hpp"
-#include "kernels/blas/stage.hpp"
-#include "kernels/blas/tile.hpp"
-#include "kernels/blas/transpose_block.hpp"
+#include "kernels/linalg/stage.hpp"
+#include "kernels/linalg/tile.hpp"
+#include "kernels/linalg/transpose_block.hpp"
 
 namespace nullscope::kernels {
 
@@ -33,7 +33,6 @@ namespace nullscope::kernels {
 template <class In, class T, class Shape, bool HasBias>
 struct attention_forward_vectors {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = true;
   static constexpr int W = Shape::width, packs = Shape::packs, rows = Shape::rows, width = Shape::queries;
   using lanes = pack<T, W>;

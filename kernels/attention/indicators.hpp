@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 namespace nullscope::kernels {
@@ -12,7 +12,6 @@ namespace nullscope::kernels {
 template <class T>
 struct class_indicators {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   view<const std::int32_t, 1> classes;  // (tokens)
   view<T, 2> out;

@@ -6,16 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <nullscope/bfloat16.hpp>
-#include <nullscope/view.hpp>
+#include <nullscope/core/bfloat16.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 #include "kernels/attention/exp2.hpp"
 #include "kernels/attention/shape.hpp"
 #include "kernels/attention/tile_products.hpp"
 #include "kernels/attention/tiles_memory.hpp"
-#include "kernels/blas/joint_matrix_target.hpp"
 #include "kernels/core/address_spaces.hpp"
+#include "kernels/linalg/joint_matrix_target.hpp"
 
 namespace nullscope::kernels {
 
@@ -43,7 +43,6 @@ struct word_numbers {
 template <int M, int N, int K, int SubGroup, int KeyBlock, int Panels, bool KeysStay>
 struct attention_joint_matrix {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr int sub_group_size = SubGroup;
   using memory = attention_tiles_memory<M, N, K, SubGroup, KeyBlock, Panels>;
   static constexpr int rows = memory::rows;

@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 #include "kernels/attention/bias.hpp"
 #include "kernels/attention/shape.hpp"
-#include "kernels/blas/tile.hpp"
 #include "kernels/core/sub_groups.hpp"
+#include "kernels/linalg/tile.hpp"
 
 namespace nullscope::kernels {
 
@@ -23,7 +23,6 @@ namespace nullscope::kernels {
 template <class T, class Shape>
 struct attention_received {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Shape::work_items == 1;
   static constexpr int sub_group_size = one_work_item ? 0 : narrow_sub_group;
   static constexpr int panels_of_sum = 16;

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -15,7 +15,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items>
 struct attention_row_moments {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   using numbers = pack<T, W>;
 
@@ -51,7 +50,6 @@ struct attention_row_moments {
 template <class T, class Sum>
 struct add_block_sums {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   view<const T, 4> sums;
   view<T, 2> out;

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/bfloat16.hpp>
+#include <nullscope/core/bfloat16.hpp>
 
 namespace nullscope::kernels {
 

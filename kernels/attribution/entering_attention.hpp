@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -18,7 +18,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items>
 struct entering_attention {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   using numbers = pack<T, W>;
 

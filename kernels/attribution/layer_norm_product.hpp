@@ -1,9 +1,9 @@
 /// Products with the Jacobians of a layer norm, one Jacobian per token and many vectors for each.
 #pragma once
 
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -15,7 +15,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items, bool Transposed>
 struct layer_norm_product {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   using numbers = pack<T, W>;
 

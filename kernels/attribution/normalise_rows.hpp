@@ -1,9 +1,9 @@
 /// Rows divided by their norms, for power iterations.
 #pragma once
 
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -11,7 +11,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items>
 struct normalise_rows {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   using numbers = pack<T, W>;
 

@@ -48,7 +48,6 @@ void store_by_lanes(T* to, const pack<T, W> (&z)[Count]) {
 template <class T, bool Normal, int W, int Items>
 struct fill_random {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   static constexpr std::int64_t size = numbers_per_block<T>;
 

@@ -2,9 +2,9 @@
 /// a product.
 #pragma once
 
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 #include "kernels/model/activation.hpp"
 #include "kernels/model/column_partials.hpp"
 
@@ -14,7 +14,6 @@ namespace nullscope::kernels {
 template <class T, activation_kind Kind, int W, int Items>
 struct activation_backward {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   view<const T, 3> x, d_y;
@@ -44,7 +43,6 @@ struct activation_backward {
 template <class T, activation_kind Kind, int W, int Items>
 struct bias_activation {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   view<T, 3> y, pre;      // (1, rows, columns); pre null: not asked for

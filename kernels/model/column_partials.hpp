@@ -2,9 +2,9 @@
 /// work-groups.
 #pragma once
 
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -26,7 +26,6 @@ struct column_partials {
 template <class T, int W, int Items>
 struct sum_columns {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   view<const T, 3> x;
@@ -51,7 +50,6 @@ struct sum_columns {
 template <class T>
 struct add_partials {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr int most_parts = 3;
 
   column_partials<T> partial;

@@ -1,9 +1,9 @@
 /// Sets a random share of the elements to zero.
 #pragma once
 
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -11,7 +11,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items>
 struct dropout {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   view<const T, 3> x, uniform;

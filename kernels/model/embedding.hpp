@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <limits>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -14,7 +14,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items>
 struct embedding {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   view<const std::int32_t, 2> ids, segments;  // (batch, S); segments null: all 0
@@ -52,7 +51,6 @@ struct embedding {
 template <class T, int W, int Items>
 struct embedding_backward {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   view<const std::int32_t, 2> ids;  // (batch, S); null data: positions

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <limits>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
-#include "kernels/blas/row.hpp"
 #include "kernels/core/sub_groups.hpp"
+#include "kernels/linalg/row.hpp"
 #include "kernels/model/column_partials.hpp"
 
 namespace nullscope::kernels {
@@ -17,7 +17,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items>
 struct layer_norm_residual {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   using numbers = pack<T, W>;
 
@@ -104,7 +103,6 @@ struct layer_norm_residual {
 template <class T, int W, int Items>
 struct layer_norm_backward {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   static constexpr int sub_group_size = one_work_item ? 0 : narrow_sub_group;
   using numbers = pack<T, W>;

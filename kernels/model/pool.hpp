@@ -1,9 +1,9 @@
 /// One row per sequence from the rows of its tokens, and back.
 #pragma once
 
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -25,7 +25,6 @@ T pool_weight(pool_kind kind, std::int64_t token, std::int64_t length) {
 template <class T, int W, int Items>
 struct pool_tokens {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   view<const T, 3> x;
@@ -53,7 +52,6 @@ struct pool_tokens {
 template <class T, int W, int Items>
 struct unpool_tokens {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   view<const T, 3> d_out;

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 namespace nullscope::kernels {
@@ -26,7 +26,6 @@ struct distance_buckets {
 template <class T>
 struct relative_bias_table {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   view<const T, 2> weights;  // (buckets, heads)
   view<T, 2> table;
@@ -44,7 +43,6 @@ struct relative_bias_table {
 template <class T>
 struct relative_bias_gradient {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   view<const T, 2> d_table;
   view<T, 2> d_weights;

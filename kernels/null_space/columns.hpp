@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 namespace nullscope::kernels {
@@ -15,7 +15,6 @@ namespace nullscope::kernels {
 template <class T>
 struct keep_first_columns {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   view<T, 3> x;
   view<const std::int64_t, 1> rank;
@@ -34,7 +33,6 @@ struct keep_first_columns {
 template <class T>
 struct append_last_columns {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   view<const T, 3> from;
   view<T, 3> to;
@@ -58,7 +56,6 @@ struct append_last_columns {
 /// The ranges of matrices (B) without elements: rank 0, status 0 (converged). One work-item per matrix.
 struct no_columns {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   view<std::int64_t, 1> rank;
   view<std::int32_t, 1> status;

@@ -9,7 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 #include "kernels/simd/pack.hpp"
@@ -20,7 +20,6 @@ namespace nullscope::kernels {
 template <class T, int W>
 struct complement_of_columns {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   view<const T, 3> q;
   view<T, 3> minuend;

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 namespace nullscope::kernels {
@@ -12,7 +12,6 @@ namespace nullscope::kernels {
 template <class T>
 struct logits_of_rows {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   view<const T, 3> a;
   view<T, 3> logits;

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 namespace nullscope::kernels {
@@ -15,7 +15,6 @@ namespace nullscope::kernels {
 template <class T>
 struct append_ones {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   view<T, 3> basis;
   view<const std::int64_t, 1> rank;

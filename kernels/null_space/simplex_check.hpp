@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
-#include "kernels/blas/row.hpp"
 #include "kernels/core/sub_groups.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -17,7 +17,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items>
 struct simplex_differences {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   static constexpr int sub_group_size = one_work_item ? 0 : narrow_sub_group;
   using numbers = pack<T, W>;
@@ -60,7 +59,6 @@ struct simplex_differences {
 template <class T>
 struct simplex_worst {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   using number = pack<T, 1>;
 
   view<const T, 4> figures, coefficients;

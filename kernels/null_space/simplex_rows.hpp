@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -19,7 +19,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items>
 struct simplex_rows {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   static constexpr T infinity = std::numeric_limits<T>::infinity();
   using numbers = pack<T, W>;

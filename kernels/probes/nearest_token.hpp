@@ -2,7 +2,7 @@
 #pragma once
 
 #include <limits>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
 #include "kernels/probes/state_rows.hpp"
 
@@ -15,7 +15,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items>
 struct nearest_token {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   using numbers = pack<T, W>;
 

@@ -1,7 +1,7 @@
 /// How far the outputs of probes are from the tokens that they should find, and the gradient.
 #pragma once
 
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
 #include "kernels/probes/state_rows.hpp"
 
@@ -13,7 +13,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items>
 struct probe_loss {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
   using numbers = pack<T, W>;
 

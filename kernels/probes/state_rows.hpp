@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -47,7 +47,6 @@ struct probe_lists {
 template <class T, int W, int Items>
 struct gather_states {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   state_rows<T> states;

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
-#include <nullscope/bfloat16.hpp>
+#include <nullscope/core/bfloat16.hpp>
 #include <type_traits>
 #include <utility>
 

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
 namespace nullscope::kernels {
@@ -13,7 +13,6 @@ namespace nullscope::kernels {
 template <class T>
 struct nearest_column {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   view<const T, 2> x;
   view<const T, 1> offset;

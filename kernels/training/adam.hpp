@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <limits>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -14,7 +14,6 @@ namespace nullscope::kernels {
 template <class T, int W, int Items>
 struct adam {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   const T *gradient, *gradient_scale;  // gradient_scale null: 1
@@ -52,7 +51,6 @@ struct adam {
 template <class T, int W, int Items>
 struct squares_of_blocks {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   const T* x;
@@ -78,7 +76,6 @@ struct squares_of_blocks {
 template <class T>
 struct clip_scale {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = true;
 
   const T* partial;

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <limits>
-#include <nullscope/view.hpp>
+#include <nullscope/core/view.hpp>
 
-#include "kernels/blas/row.hpp"
+#include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
@@ -14,7 +14,6 @@ namespace nullscope::kernels {
 template <class T, int Items>
 struct cross_entropy_rows {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   view<const T, 3> logits;
@@ -60,7 +59,6 @@ struct cross_entropy_rows {
 template <class T, int Items>
 struct cross_entropy_mean {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   const T* row_loss;
@@ -99,7 +97,6 @@ struct cross_entropy_mean {
 template <class T, int Items>
 struct cross_entropy_gradient {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   view<const T, 3> logits;
@@ -125,7 +122,6 @@ struct cross_entropy_gradient {
 template <class T, int W, int Items>
 struct softmax_backward {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr bool one_work_item = Items == 1;
 
   view<const T, 3> x, d_y;  // x: the softmax

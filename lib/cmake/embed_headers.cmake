@@ -2,7 +2,7 @@
 #   cmake -DOUTPUT=<file.cpp> -DFUNCTION=<name> -DHEADERS="<include name>=<path>;..." -P embed_headers.cmake
 # The source defines `std::vector<nullscope::kernel_header> nullscope::FUNCTION()`.
 
-set(text "#include <nullscope/launch.hpp>\n\nnamespace nullscope {\n\n")
+set(text "#include <nullscope/core/operation.hpp>\n\nnamespace nullscope {\n\n")
 string(APPEND text "std::vector<kernel_header> ${FUNCTION}() {\n  return {\n")
 foreach(header IN LISTS HEADERS)
   string(REGEX MATCH "^([^=]+)=(.+)$" matched "${header}")

@@ -1,5 +1,5 @@
-#include <nullscope/attention_backward.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/core/tensor.hpp>
 
 #include "tests/attention/attention_layouts.hpp"
 

@@ -1,9 +1,6 @@
 /// The bias of the scores in everything that computes with attention, against plain loops in double.
-#include <nullscope/attention.hpp>
-#include <nullscope/attention_backward.hpp>
-#include <nullscope/attention_weights.hpp>
-#include <nullscope/effective_attention.hpp>
-#include <nullscope/relative_bias.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/attention/effective_attention.hpp>
 
 #include "tests/attention/attention_layouts.hpp"
 

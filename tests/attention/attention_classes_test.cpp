@@ -1,7 +1,6 @@
 /// Attention between classes of tokens, entropy and rollout, against dense matrices in double.
-#include <nullscope/attention_classes.hpp>
-#include <nullscope/attention_rollout.hpp>
-#include <nullscope/effective_attention_by_rows.hpp>
+#include <nullscope/attention/attention_statistics.hpp>
+#include <nullscope/attention/effective_attention.hpp>
 
 #include "tests/attention/effective_attention_reference.hpp"
 

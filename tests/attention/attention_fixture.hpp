@@ -1,8 +1,8 @@
 /// Attention on a device, compared with a plain implementation.
 #pragma once
 
-#include <nullscope/attention.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/core/tensor.hpp>
 
 #include "kernels/simd/pack.hpp"
 #include "lib/src/attention/common.hpp"

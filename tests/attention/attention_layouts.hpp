@@ -1,7 +1,7 @@
 /// The tests of attention run on every device, in the layouts of CPUs and in that of GPUs.
 #pragma once
 
-#include <nullscope/context.hpp>
+#include <nullscope/core/context.hpp>
 #include <string>
 #include <tuple>
 

@@ -1,8 +1,8 @@
 /// Correlation and norms from some of the queries.
 #include <array>
-#include <nullscope/attention_sample.hpp>
-#include <nullscope/effective_attention.hpp>
-#include <nullscope/null_space.hpp>
+#include <nullscope/attention/attention_statistics.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/null_space/null_space.hpp>
 #include <numeric>
 
 #include "tests/attention/effective_attention_reference.hpp"

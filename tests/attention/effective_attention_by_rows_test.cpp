@@ -1,6 +1,6 @@
 /// Effective attention by rows against its definition, one prefix after the other, dense and in double.
-#include <nullscope/effective_attention_by_rows.hpp>
-#include <nullscope/null_space.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/null_space/null_space.hpp>
 
 #include "tests/attention/effective_attention_reference.hpp"
 

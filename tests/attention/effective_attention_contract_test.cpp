@@ -1,7 +1,7 @@
 /// The contract of effective attention: determinism, dependencies, workspace, and what it refuses.
 #include <fmt/format.h>
 
-#include <nullscope/effective_attention.hpp>
+#include <nullscope/attention/effective_attention.hpp>
 
 #include "tests/attention/effective_attention_support.hpp"
 

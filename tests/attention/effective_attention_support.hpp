@@ -1,7 +1,7 @@
 /// Effective attention of host data, for its tests.
 #pragma once
 
-#include <nullscope/effective_attention.hpp>
+#include <nullscope/attention/effective_attention.hpp>
 
 #include "tests/attention/effective_attention_reference.hpp"
 

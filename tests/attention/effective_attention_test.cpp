@@ -1,6 +1,6 @@
 /// Effective attention against its definitions: numbers, padding, NaN.
-#include <nullscope/effective_attention.hpp>
-#include <nullscope/svd.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/linalg/svd.hpp>
 
 #include "tests/attention/effective_attention_reference.hpp"
 #include "tests/attention/effective_attention_support.hpp"

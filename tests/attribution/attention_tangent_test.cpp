@@ -1,5 +1,5 @@
-#include <nullscope/attention_tangent.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/attribution/jacobian.hpp>
+#include <nullscope/core/tensor.hpp>
 
 #include "tests/attention/attention_layouts.hpp"
 

@@ -1,8 +1,8 @@
 /// Attribution of small models of several families against PyTorch (data, made by make_attribution_expected.py).
 #include <filesystem>
-#include <nullscope/hidden_token_attribution.hpp>
-#include <nullscope/model_folder.hpp>
-#include <nullscope/safetensors.hpp>
+#include <nullscope/attribution/hidden_token_attribution.hpp>
+#include <nullscope/io/safetensors.hpp>
+#include <nullscope/model/model_folder.hpp>
 
 #include "tests/core/support.hpp"
 

@@ -1,5 +1,5 @@
 /// The statistics of the report, by hand, on texts that are small enough.
-#include <nullscope/attribution_statistics.hpp>
+#include <nullscope/attribution/hidden_token_attribution.hpp>
 
 #include "tests/core/support.hpp"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cmath>
-#include <nullscope/tensor.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/model/transformer.hpp>
 #include <vector>
 
 #include "tests/core/support.hpp"

@@ -1,7 +1,7 @@
 /// Hidden Token Attribution against finite differences, for every kind of model; chunks, merging, padding and sampling.
-#include <nullscope/hidden_token_attribution.hpp>
-#include <nullscope/jacobian.hpp>
-#include <nullscope/svd.hpp>
+#include <nullscope/attribution/hidden_token_attribution.hpp>
+#include <nullscope/attribution/jacobian.hpp>
+#include <nullscope/linalg/svd.hpp>
 
 #include "tests/attribution/attribution_support.hpp"
 

@@ -1,5 +1,5 @@
 /// Products with Jacobians: forward against finite differences, backward against forward.
-#include <nullscope/jacobian.hpp>
+#include <nullscope/attribution/jacobian.hpp>
 
 #include "tests/attribution/attribution_support.hpp"
 

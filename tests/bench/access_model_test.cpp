@@ -3,8 +3,8 @@
 
 #include "bench/machine_code/access_model.hpp"
 #include "kernels/attention/local.hpp"
-#include "kernels/blas/gemm_tiled.hpp"
-#include "kernels/blas/transpose.hpp"
+#include "kernels/linalg/gemm_tiled.hpp"
+#include "kernels/linalg/transpose.hpp"
 #include "lib/src/attention/shapes.hpp"
 
 namespace nullscope {
@@ -91,13 +91,15 @@ TYPED_TEST(of_type, attention_has_none_in_its_products) {
     const auto worker_of = [](int id) { return id / shape::lanes; };
     for (const int lanes : {16, 32, 64}) {
       SCOPED_TRACE(testing::Message() << width << " wide, sub-groups of " << lanes);
-      const auto score = [&](int id) { return index(memory.scores) + worker_of(id) * shape::rows * shape::score_stride; };
+      const auto score = [&](int id) {
+        return index(memory.scores) + worker_of(id) * shape::rows * shape::score_stride;
+      };
       EXPECT_EQ(conflicts<TypeParam>(lanes, [&](int id) { return index(memory.query_panel(worker_of(id))); }), 1);
       EXPECT_EQ(conflicts<TypeParam>(lanes, [&](int id) { return score(id) + lane_of(id); }), 1);
       // One weight for all lanes of a worker: no gap suits this, the line above, float and double at once.
       EXPECT_EQ(conflicts<TypeParam>(lanes, score), sizeof(TypeParam) == 8 ? lanes / 16 : lanes == 64 ? 2 : 1);
-      EXPECT_EQ(conflicts<TypeParam>(lanes, [&](int id) { return index(memory.out_panel(worker_of(id))) + lane_of(id); }),
-                1);
+      EXPECT_EQ(
+          conflicts<TypeParam>(lanes, [&](int id) { return index(memory.out_panel(worker_of(id))) + lane_of(id); }), 1);
       // The transposed weights of the backward pass: a tile of keys per worker.
       EXPECT_EQ(conflicts<TypeParam>(lanes, [&](int id) { return worker_of(id) * shape::rows; }), 1);
     }

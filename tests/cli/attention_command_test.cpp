@@ -6,10 +6,10 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <nullscope/csv.hpp>
-#include <nullscope/device.hpp>
-#include <nullscope/model_folder.hpp>
-#include <nullscope/text_encoder.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/model/model_folder.hpp>
+#include <nullscope/text/text_encoder.hpp>
+#include "lib/src/io/csv.hpp"
 
 #include "tests/cli/nullscope_program.hpp"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <nullscope/csv.hpp>
-#include <nullscope/safetensors.hpp>
+#include <nullscope/io/safetensors.hpp>
+#include "lib/src/io/csv.hpp"
 
 #include "tests/cli/nullscope_program.hpp"
 #include "tests/core/residuals.hpp"

@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <nullscope/csv.hpp>
-#include <nullscope/device.hpp>
-#include <nullscope/text_classifier.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/training/text_classifier.hpp>
 #include <set>
+#include "lib/src/io/csv.hpp"
 
 #include "tests/cli/nullscope_program.hpp"
 

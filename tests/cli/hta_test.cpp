@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nullscope/csv.hpp>
-#include <nullscope/safetensors.hpp>
+#include <nullscope/io/safetensors.hpp>
+#include "lib/src/io/csv.hpp"
 
 #include "tests/cli/nullscope_program.hpp"
 

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <nullscope/csv.hpp>
 #include <tuple>
+#include "lib/src/io/csv.hpp"
 
 #include "tests/cli/nullscope_program.hpp"
 

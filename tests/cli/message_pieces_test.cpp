@@ -1,5 +1,5 @@
 /// Messages of more bytes than an int can count travel whole.
-#include "parallel/message_pieces.hpp"
+#include "lib/cli/parallel/message_pieces.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nullscope/device.hpp>
-#include <nullscope/model_folder.hpp>
-#include <nullscope/safetensors.hpp>
-#include <nullscope/text_classifier.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/io/safetensors.hpp>
+#include <nullscope/model/model_folder.hpp>
+#include <nullscope/training/text_classifier.hpp>
 
 #include "tests/cli/nullscope_program.hpp"
 

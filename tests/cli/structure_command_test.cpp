@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <nullscope/csv.hpp>
-#include <nullscope/device.hpp>
-#include <nullscope/model_folder.hpp>
-#include <nullscope/safetensors.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/io/safetensors.hpp>
+#include <nullscope/model/model_folder.hpp>
+#include "lib/src/io/csv.hpp"
 
 #include "tests/cli/nullscope_program.hpp"
 

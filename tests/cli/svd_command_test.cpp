@@ -1,5 +1,5 @@
 /// nullscope svd of a matrix that has no rank.
-#include <nullscope/safetensors.hpp>
+#include <nullscope/io/safetensors.hpp>
 
 #include "tests/cli/nullscope_program.hpp"
 

@@ -1,7 +1,7 @@
 /// Sweeps whose correlations come from a sample of the queries, and long heads that are divided among units.
 #include <cmath>
 #include <memory>
-#include <nullscope/csv.hpp>
+#include "lib/src/io/csv.hpp"
 
 #include "tests/cli/sweep_support.hpp"
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <nullscope/safetensors.hpp>
+#include <nullscope/io/safetensors.hpp>
 
 #include "tests/cli/nullscope_program.hpp"
 

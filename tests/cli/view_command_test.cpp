@@ -3,10 +3,10 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nullscope/attention_parts.hpp>
-#include <nullscope/device.hpp>
-#include <nullscope/hidden_token_attribution.hpp>
-#include <nullscope/model_folder.hpp>
+#include <nullscope/attribution/hidden_token_attribution.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/model/model_folder.hpp>
+#include <nullscope/model/model_states.hpp>
 
 #include "tests/cli/nullscope_program.hpp"
 #include "tests/cli/page_reader.hpp"

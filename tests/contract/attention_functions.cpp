@@ -1,11 +1,6 @@
-#include <nullscope/attention.hpp>
-#include <nullscope/attention_backward.hpp>
-#include <nullscope/attention_classes.hpp>
-#include <nullscope/attention_rollout.hpp>
-#include <nullscope/attention_sample.hpp>
-#include <nullscope/attention_weights.hpp>
-#include <nullscope/effective_attention.hpp>
-#include <nullscope/effective_attention_by_rows.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/attention/attention_statistics.hpp>
+#include <nullscope/attention/effective_attention.hpp>
 
 #include "tests/contract/function_row.hpp"
 

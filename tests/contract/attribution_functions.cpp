@@ -1,5 +1,4 @@
-#include <nullscope/attention_tangent.hpp>
-#include <nullscope/jacobian.hpp>
+#include <nullscope/attribution/jacobian.hpp>
 
 #include "tests/contract/function_row.hpp"
 

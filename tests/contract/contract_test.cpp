@@ -25,7 +25,7 @@ const function_table& all_functions() {
   static const function_table all = [] {
     const bool fp64 = properties(select_device()).fp64;
     function_table table;
-    for (const auto functions : {blas_functions, lapack_functions, null_space_functions, attention_functions,
+    for (const auto functions : {linalg_functions, decomposition_functions, null_space_functions, attention_functions,
                                  model_functions, attribution_functions, structure_functions, probes_functions}) {
       table = joined(std::move(table), functions(fp64));
     }

@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <nullscope/context.hpp>
-#include <nullscope/tensor.hpp>
-#include <nullscope/view.hpp>
+#include <nullscope/core/context.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/core/view.hpp>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -117,8 +117,8 @@ struct function_row {
 
 using function_table = std::vector<function_row>;
 
-function_table blas_functions(bool fp64);  ///< and random numbers
-function_table lapack_functions(bool fp64);
+function_table linalg_functions(bool fp64);  ///< and random numbers
+function_table decomposition_functions(bool fp64);
 function_table null_space_functions(bool fp64);  ///< and alternatives in the simplex
 function_table attention_functions(bool fp64);
 function_table model_functions(bool fp64);

@@ -1,7 +1,7 @@
-#include <nullscope/layers.hpp>
-#include <nullscope/optimizer.hpp>
-#include <nullscope/relative_bias.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/model/layers.hpp>
+#include <nullscope/model/transformer.hpp>
+#include <nullscope/training/training.hpp>
 
 #include "tests/contract/function_row.hpp"
 
@@ -39,11 +39,10 @@ function_table layers(const std::string& type) {
         in("next_bias", {out_size}), out("y", {rows, d}), out("sum", {rows, d}), out("mean", {rows}),
         out("inverse_deviation", {rows}), out("next", {rows, out_size})},
        [](context& ctx, const arguments& x) {
-         layer_norm_residual(ctx,
-                             layer_norm_residual_operands<T>{x["x"], x["residual"], x["gamma"], x["beta"], x["bias"],
-                                                             x["next_bias"]},
-                             layer_norm_residual_results<T>{x["y"], x["sum"], x["mean"], x["inverse_deviation"],
-                                                            x["next"]});
+         layer_norm_residual(
+             ctx,
+             layer_norm_residual_operands<T>{x["x"], x["residual"], x["gamma"], x["beta"], x["bias"], x["next_bias"]},
+             layer_norm_residual_results<T>{x["y"], x["sum"], x["mean"], x["inverse_deviation"], x["next"]});
        }},
       {"layer_norm_backward_" + type,
        {in("sum", {rows, d}), in("gamma", {d}), in("mean", {rows}), in("inverse_deviation", {rows}),

@@ -1,5 +1,5 @@
-#include <nullscope/null_space.hpp>
-#include <nullscope/simplex.hpp>
+#include <nullscope/null_space/null_space.hpp>
+#include <nullscope/null_space/simplex.hpp>
 
 #include "tests/contract/function_row.hpp"
 

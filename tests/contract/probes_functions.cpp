@@ -1,4 +1,4 @@
-#include <nullscope/token_identifiability.hpp>
+#include <nullscope/probes/token_identifiability.hpp>
 
 #include "tests/contract/function_row.hpp"
 

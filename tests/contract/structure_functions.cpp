@@ -1,7 +1,6 @@
-#include <nullscope/attention_structure.hpp>
-#include <nullscope/k_means.hpp>
-#include <nullscope/structure_norm.hpp>
-#include <nullscope/task_subspace.hpp>
+#include <nullscope/structure/model_structure.hpp>
+#include <nullscope/structure/structure_norm.hpp>
+#include <nullscope/structure/task_subspace.hpp>
 
 #include "tests/contract/function_row.hpp"
 

@@ -9,7 +9,6 @@ namespace nullscope::test {
 template <class T>
 struct broken_kernel {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   T* x;
 
@@ -19,7 +18,6 @@ struct broken_kernel {
 /// Larger on the device than on the host: its bytes must not cross.
 struct two_layouts {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   int* x;
 #ifdef __SYCL_DEVICE_ONLY__
@@ -32,7 +30,6 @@ struct two_layouts {
 /// As large on the device as on the host, but aligned differently.
 struct two_alignments {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
 #ifdef __SYCL_DEVICE_ONLY__
   alignas(16)

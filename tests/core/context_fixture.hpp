@@ -2,10 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/context.hpp>
-#include <nullscope/launch.hpp>
-#include <nullscope/operation.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/context.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/tensor.hpp>
 #include <vector>
 
 #include "tests/core/support.hpp"

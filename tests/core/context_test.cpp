@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <nullscope/random.hpp>
+#include <nullscope/core/random.hpp>
 #include <thread>
 
 #include "tests/core/context_fixture.hpp"

@@ -1,6 +1,6 @@
 #include <cstdlib>
 #include <cstring>
-#include <nullscope/layout.hpp>
+#include <nullscope/core/context.hpp>
 #include <optional>
 
 #include "tests/cli/command.hpp"

@@ -1,16 +1,16 @@
-#include "lib/src/core/kernel_cache.hpp"
+#include "lib/src/jit/kernel_cache.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nullscope/random.hpp>
-#include <nullscope/rows.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/random.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/linalg/rows.hpp>
 #include <set>
 
-#include "lib/src/core/kernel_source.hpp"
+#include "lib/src/jit/kernel_source.hpp"
 #include "tests/cli/command.hpp"
 
 #ifndef NULLSCOPE_SINGLE_SOURCE

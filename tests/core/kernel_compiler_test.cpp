@@ -3,8 +3,8 @@
 #include <pthread.h>
 
 #include <cerrno>
-#include <nullscope/launch.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/tensor.hpp>
 #include <thread>
 
 #include "tests/cli/command.hpp"

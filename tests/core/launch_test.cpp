@@ -2,8 +2,8 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nullscope/launch.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/tensor.hpp>
 #include <thread>
 
 #include "lib/src/core/context_state.hpp"

@@ -1,7 +1,7 @@
 /// The layouts that every kernel is tested in, whatever the device's own: those of CPUs and of GPUs.
 #pragma once
 
-#include <nullscope/layout.hpp>
+#include <nullscope/core/context.hpp>
 #include <string>
 #include <vector>
 

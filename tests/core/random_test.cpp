@@ -1,5 +1,5 @@
-#include <nullscope/random.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/random.hpp>
+#include <nullscope/core/tensor.hpp>
 
 #include "kernels/core/random_numbers.hpp"
 #include "tests/core/layouts.hpp"

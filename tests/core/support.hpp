@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
-#include <nullscope/context.hpp>
-#include <nullscope/device.hpp>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/context.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/core/errors.hpp>
 #include <random>
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/tensor.hpp>
 
 #include "tests/core/support.hpp"
 

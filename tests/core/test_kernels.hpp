@@ -11,7 +11,6 @@ namespace nullscope::test {
 template <int Offset, bool Negate>
 struct iota {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   int* out;
 
@@ -35,7 +34,6 @@ struct compose {
 template <class Function, class T>
 struct transform {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   T* x;
 
@@ -49,7 +47,6 @@ struct transform {
 template <int Words>
 struct sum_of_members {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   std::int64_t* out;
   char tag;
@@ -65,7 +62,6 @@ struct sum_of_members {
 /// Each work-group reverses its block of x through local memory, and notes how its local memory is aligned.
 struct reverse_blocks {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   const int* x;
   int* out;
@@ -86,7 +82,6 @@ struct reverse_blocks {
 template <int Size>
 struct note_sub_group_size {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
   static constexpr int sub_group_size = Size;
 
   int* out;
@@ -99,7 +94,6 @@ struct note_sub_group_size {
 /// out[i] = i + 100.
 struct number_cells {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   int* out;
 
@@ -112,7 +106,6 @@ struct number_cells {
 /// The last work-item of its range notes which one it is.
 struct note_last_id {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   std::int64_t* out;
 
@@ -126,7 +119,6 @@ struct note_last_id {
 /// out[i] = first + i
 struct count_from {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   int* out;
   int first;
@@ -139,7 +131,6 @@ struct count_from {
 /// out[i] = x[i]
 struct copy_numbers {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   const int* x;
   int* out;
@@ -150,7 +141,6 @@ struct copy_numbers {
 /// x[i] = 3 x[i] + 1, slowly: what comes after it must wait.
 struct slow_increment {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   int* x;
   int rounds;

@@ -9,7 +9,6 @@ namespace nullscope::test {
 template <class T>
 struct unknown_source {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   T* x;
 

@@ -1,5 +1,5 @@
-#include <nullscope/bfloat16.hpp>
-#include <nullscope/view.hpp>
+#include <nullscope/core/bfloat16.hpp>
+#include <nullscope/core/view.hpp>
 
 #include "lib/src/core/checks.hpp"
 #include "tests/core/support.hpp"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 
 namespace nullscope::test {
 namespace {

@@ -1,8 +1,8 @@
 /// Fuzzes the readers of tables and lines: a table has as many fields in each record as columns, or is a file_error.
 ///   csv_fuzz -max_len=2000 <a folder for new inputs>
 #include <cstdlib>
-#include <nullscope/csv.hpp>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
+#include "lib/src/io/csv.hpp"
 
 #include "tests/fuzz/fuzz_folder.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <nullscope/errors.hpp>
-#include <nullscope/safetensors.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/io/safetensors.hpp>
 #include <vector>
 
 #include "lib/src/io/safetensors_format.hpp"

@@ -3,8 +3,8 @@
 ///   tokenizer_fuzz -max_len=4000 <a folder for new inputs> tests/fuzz/tokenizer_corpus
 #include <array>
 #include <cstdlib>
-#include <nullscope/errors.hpp>
-#include <nullscope/text_encoder.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/text/text_encoder.hpp>
 
 #include "tests/fuzz/fuzz_folder.hpp"
 

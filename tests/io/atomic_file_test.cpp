@@ -1,6 +1,6 @@
 /// Files that are replaced as a whole. How links, permissions and a full disk are handled is tested with
 /// write_safetensors, which writes this way.
-#include <nullscope/atomic_file.hpp>
+#include "lib/src/io/atomic_file.hpp"
 
 #include "tests/core/support.hpp"
 #include "tests/io/safetensors_support.hpp"

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 
 #include <fstream>
-#include <nullscope/csv.hpp>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 #include <thread>
+#include "lib/src/io/csv.hpp"
 
 #include "tests/cli/command.hpp"
 #include "tests/core/mutations.hpp"

@@ -4,12 +4,12 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <nullscope/errors.hpp>
-#include <nullscope/model_store.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/model/model_folder.hpp>
 #include <thread>
 
-#include "lib/src/io/model_recipe.hpp"
-#include "lib/src/io/sha256.hpp"
+#include "lib/src/jit/sha256.hpp"
+#include "lib/src/model/files/model_recipe.hpp"
 #include "tests/cli/command.hpp"
 
 namespace nullscope::test {

@@ -4,7 +4,7 @@
 #include <deque>
 #include <exception>
 #include <iostream>
-#include <nullscope/safetensors.hpp>
+#include <nullscope/io/safetensors.hpp>
 
 int main(int argument_count, char** arguments) try {
   using namespace nullscope;

@@ -1,7 +1,7 @@
-#include <nullscope/safetensors.hpp>
+#include <nullscope/io/safetensors.hpp>
 
-#include "tests/io/safetensors_support.hpp"
 #include "tests/core/support.hpp"
+#include "tests/io/safetensors_support.hpp"
 
 namespace nullscope::test {
 namespace {

@@ -1,14 +1,14 @@
-#include <nullscope/safetensors.hpp>
+#include <nullscope/io/safetensors.hpp>
 
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/tensor.hpp>
 
-#include "tests/io/safetensors_support.hpp"
 #include "tests/core/support.hpp"
+#include "tests/io/safetensors_support.hpp"
 
 namespace nullscope::test {
 namespace {

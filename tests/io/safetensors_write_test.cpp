@@ -1,14 +1,14 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include <nullscope/safetensors.hpp>
+#include <nullscope/io/safetensors.hpp>
 
 #include <algorithm>
 #include <limits>
 #include <thread>
 
-#include "tests/io/safetensors_support.hpp"
 #include "tests/core/support.hpp"
+#include "tests/io/safetensors_support.hpp"
 
 namespace nullscope::test {
 namespace {

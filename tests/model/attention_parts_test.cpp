@@ -1,7 +1,6 @@
 /// Attention parts of a whole model: the weights are those of the model, and what is called null changes nothing.
 #include <cmath>
-#include <nullscope/attention_parts.hpp>
-#include <nullscope/model_states.hpp>
+#include <nullscope/model/model_states.hpp>
 
 #include "tests/core/support.hpp"
 

@@ -1,6 +1,6 @@
 /// The operations of layers against plain loops in double, on every layout.
-#include <nullscope/layers.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/model/layers.hpp>
 
 #include <cmath>
 

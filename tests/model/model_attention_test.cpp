@@ -1,7 +1,6 @@
 /// model_attention: all heads of a model against what read_states and effective attention give for each text alone.
-#include <nullscope/effective_attention_by_rows.hpp>
-#include <nullscope/model_attention.hpp>
-#include <nullscope/model_states.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/model/model_states.hpp>
 
 #include "tests/core/support.hpp"
 

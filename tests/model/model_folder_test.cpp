@@ -6,8 +6,8 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <nullscope/model_folder.hpp>
-#include <nullscope/safetensors.hpp>
+#include <nullscope/io/safetensors.hpp>
+#include <nullscope/model/model_folder.hpp>
 
 #include "tests/cli/command.hpp"
 #include "tests/core/support.hpp"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <nullscope/model_folder.hpp>
+#include <nullscope/model/model_folder.hpp>
 
 #include "tests/cli/command.hpp"
 #include "tests/core/mutations.hpp"

@@ -1,7 +1,7 @@
 /// The transformer: every gradient against finite differences, for every kind of model; padding, narrow last layers and
 /// recomputation change nothing.
-#include <nullscope/tensor.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/model/transformer.hpp>
 
 #include <cmath>
 

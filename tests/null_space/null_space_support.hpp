@@ -2,7 +2,7 @@
 /// misses, heads of known rank.
 #pragma once
 
-#include <nullscope/null_space.hpp>
+#include <nullscope/null_space/null_space.hpp>
 
 #include "tests/core/support.hpp"
 

@@ -1,7 +1,7 @@
 /// range_basis: rank, singular values and range, and its contract.
 #include <fmt/format.h>
 
-#include <nullscope/svd.hpp>
+#include <nullscope/linalg/svd.hpp>
 
 #include "tests/null_space/null_space_support.hpp"
 

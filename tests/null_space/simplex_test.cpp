@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include <nullscope/attention.hpp>
-#include <nullscope/null_space.hpp>
-#include <nullscope/simplex.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/null_space/null_space.hpp>
+#include <nullscope/null_space/simplex.hpp>
 
 #include "tests/core/layouts.hpp"
 #include "tests/core/support.hpp"

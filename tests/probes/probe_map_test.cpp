@@ -1,5 +1,5 @@
 /// The maps of probes: outputs against plain loops, gradients against finite differences, in all layouts.
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/tensor.hpp>
 
 #include "lib/src/probes/probe_data.hpp"
 #include "lib/src/probes/probe_map.hpp"

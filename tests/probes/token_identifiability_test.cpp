@@ -1,5 +1,5 @@
 /// token_identifiability: folds, naive rates against a plain loop, planted maps, chance, bits, options, bad input.
-#include <nullscope/token_identifiability.hpp>
+#include <nullscope/probes/token_identifiability.hpp>
 #include <numeric>
 #include <set>
 

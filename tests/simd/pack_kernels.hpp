@@ -65,7 +65,6 @@ void pack_operations(const T* numbers, T* results) {
 template <class T>
 struct pack_probe {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   const T* numbers;
   T* results;
@@ -91,7 +90,6 @@ void pack_tail(const T* from, std::int64_t count, T* all, T* some) {
 template <class T, int W>
 struct tail_probe {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   const T* from;
   T *all, *some;
@@ -106,7 +104,6 @@ struct tail_probe {
 template <class T, int W, int Items>
 struct team_probe {
   static constexpr const char* source = __FILE__;
-  static constexpr int dimensions = 1;
 
   const T* x;
   T* out;

@@ -1,6 +1,6 @@
 #include <bit>
-#include <nullscope/launch.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/tensor.hpp>
 
 #include "tests/core/support.hpp"
 #include "tests/simd/pack_kernels.hpp"

@@ -1,5 +1,5 @@
 /// Extraction of W: cut, normalisation, empty rows, accumulation over inputs.
-#include <nullscope/attention_structure.hpp>
+#include <nullscope/structure/structure_norm.hpp>
 
 #include "tests/core/layouts.hpp"
 #include "tests/core/support.hpp"

@@ -1,5 +1,5 @@
 /// k_means: planted clusters, sums of squares, representatives, bad input.
-#include <nullscope/k_means.hpp>
+#include <nullscope/structure/model_structure.hpp>
 #include <set>
 
 #include "tests/core/support.hpp"

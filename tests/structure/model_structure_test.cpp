@@ -1,7 +1,7 @@
 /// model_structure: the heads of a whole model against what read_states gives for each of its inputs.
-#include <nullscope/model_states.hpp>
-#include <nullscope/model_structure.hpp>
-#include <nullscope/structure_norm.hpp>
+#include <nullscope/model/model_states.hpp>
+#include <nullscope/structure/model_structure.hpp>
+#include <nullscope/structure/structure_norm.hpp>
 
 #include "tests/null_space/null_space_support.hpp"
 

@@ -1,5 +1,5 @@
 /// structure_norm: the draft's examples, norm axioms, dense and streamed against plain loops.
-#include <nullscope/structure_norm.hpp>
+#include <nullscope/structure/structure_norm.hpp>
 
 #include "tests/core/layouts.hpp"
 #include "tests/core/support.hpp"
@@ -179,7 +179,8 @@ TEST_P(structure_norm_test, streams_attention_without_storing_it) {
   }
   // The raw attention needs neither p nor u.
   tensor<float> out(ctx_, {heads}), with_factors(ctx_, {heads});
-  structure_norm(ctx_, streamed_structure_operands<float>{{q, k, first.log_sum_exp, {}, {}}, weights}, out).wait_and_throw();
+  structure_norm(ctx_, streamed_structure_operands<float>{{q, k, first.log_sum_exp, {}, {}}, weights}, out)
+      .wait_and_throw();
   structure_norm(ctx_, streamed_structure_operands<float>{a, weights}, with_factors).wait_and_throw();
   EXPECT_EQ(out.to_host(), with_factors.to_host());
   EXPECT_THROW(structure_norm(ctx_, streamed_structure_operands<float>{a, weights}, out, {.rows = -1}),

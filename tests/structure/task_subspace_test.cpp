@@ -1,6 +1,6 @@
 /// task_subspace: R against an SVD of all T side by side in double, merging, projection, equivalence, intersections.
-#include <nullscope/svd.hpp>
-#include <nullscope/task_subspace.hpp>
+#include <nullscope/linalg/svd.hpp>
+#include <nullscope/structure/task_subspace.hpp>
 
 #include "tests/null_space/null_space_support.hpp"
 

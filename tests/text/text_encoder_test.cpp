@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <nullscope/errors.hpp>
-#include <nullscope/text_encoder.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/text/text_encoder.hpp>
 
 #include "tests/cli/command.hpp"
 #include "tests/text/tokenizer_expected.hpp"

@@ -1,8 +1,8 @@
 /// Damaged tokenizer files: a tokenizer that encodes, or a file_error, and no other error.
 #include <gtest/gtest.h>
 
-#include <nullscope/errors.hpp>
-#include <nullscope/text_encoder.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/text/text_encoder.hpp>
 
 #include "tests/cli/command.hpp"
 #include "tests/core/mutations.hpp"

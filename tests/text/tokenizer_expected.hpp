@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <nullscope/encoded_text.hpp>
+#include <nullscope/text/tokenizer.hpp>
 #include <string>
 #include <vector>
 

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <nullscope/errors.hpp>
-#include <nullscope/tokenizer.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/text/tokenizer.hpp>
 
 #include "tests/cli/command.hpp"
 #include "tests/text/tokenizer_expected.hpp"

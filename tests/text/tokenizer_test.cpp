@@ -3,8 +3,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include <nullscope/errors.hpp>
-#include <nullscope/tokenizer.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/text/tokenizer.hpp>
 #include <random>
 #include <thread>
 

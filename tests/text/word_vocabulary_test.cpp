@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <nullscope/errors.hpp>
-#include <nullscope/word_vocabulary.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/text/tokenizer.hpp>
 
 #include "tests/cli/command.hpp"
 #include "tests/text/tokenizer_expected.hpp"

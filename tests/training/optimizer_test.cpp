@@ -1,6 +1,6 @@
 /// Adam and the clipping of gradients against their formulas in double, on every layout.
-#include <nullscope/optimizer.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/training/training.hpp>
 
 #include <cmath>
 

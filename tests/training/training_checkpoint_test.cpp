@@ -1,6 +1,6 @@
 /// What is kept of a training run: checkpoints to the bit, and folders of trained models.
-#include <nullscope/model_folder.hpp>
-#include <nullscope/text_classifier.hpp>
+#include <nullscope/model/model_folder.hpp>
+#include <nullscope/training/text_classifier.hpp>
 
 #include <cmath>
 #include <fstream>

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <nullscope/errors.hpp>
-#include <nullscope/training_data.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/training/training.hpp>
 #include <numeric>
 
 namespace nullscope {

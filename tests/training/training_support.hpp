@@ -1,7 +1,7 @@
 /// A toy task for tests of training: count the tokens 9 of a sequence.
 #pragma once
 
-#include <nullscope/training_run.hpp>
+#include <nullscope/training/training.hpp>
 
 #include <random>
 #include <vector>

@@ -1,5 +1,5 @@
 /// Training: toy tasks are learnt, runs are the same to the bit, and two ranks do what one does.
-#include <nullscope/training_run.hpp>
+#include <nullscope/training/training.hpp>
 
 #include <barrier>
 #include <cmath>

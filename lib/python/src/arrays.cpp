@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <nullscope/errors.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/tensor.hpp>
 #include <string_view>
 #include <utility>
 

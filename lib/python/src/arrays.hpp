@@ -9,8 +9,8 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <nullscope/bfloat16.hpp>
-#include <nullscope/view.hpp>
+#include <nullscope/core/bfloat16.hpp>
+#include <nullscope/core/view.hpp>
 #include <string>
 #include <vector>
 

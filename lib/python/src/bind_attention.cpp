@@ -1,8 +1,8 @@
 /// attention: q, k, v (batch, heads, tokens, d), or fewer dimensions for one sequence or one head.
 #include <fmt/format.h>
 
-#include <nullscope/attention.hpp>
-#include <nullscope/errors.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/core/errors.hpp>
 #include <optional>
 
 #include "arrays.hpp"

@@ -4,8 +4,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <nullscope/device.hpp>
-#include <nullscope/version.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/core/version.hpp>
 
 #include "bindings.hpp"
 #include "devices.hpp"

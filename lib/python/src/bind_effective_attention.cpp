@@ -5,9 +5,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <nullscope/effective_attention.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/svd.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/linalg/svd.hpp>
 #include <optional>
 
 #include "arrays.hpp"

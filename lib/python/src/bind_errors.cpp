@@ -1,7 +1,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
 
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 #include <sycl/sycl.hpp>
 
 #include "bindings.hpp"

@@ -4,8 +4,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <nullscope/errors.hpp>
-#include <nullscope/explanations.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/explain/explanations.hpp>
 
 #include "bindings.hpp"
 #include "model.hpp"

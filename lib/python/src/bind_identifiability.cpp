@@ -3,8 +3,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <nullscope/errors.hpp>
-#include <nullscope/token_identifiability.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/probes/token_identifiability.hpp>
 
 #include "bindings.hpp"
 #include "model.hpp"

@@ -4,9 +4,9 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
-#include <nullscope/errors.hpp>
-#include <nullscope/qr.hpp>
-#include <nullscope/svd.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/linalg/qr.hpp>
+#include <nullscope/linalg/svd.hpp>
 
 #include "arrays.hpp"
 #include "bindings.hpp"

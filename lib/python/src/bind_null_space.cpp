@@ -4,10 +4,10 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
-#include <nullscope/errors.hpp>
-#include <nullscope/null_space.hpp>
-#include <nullscope/simplex.hpp>
-#include <nullscope/svd.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/linalg/svd.hpp>
+#include <nullscope/null_space/null_space.hpp>
+#include <nullscope/null_space/simplex.hpp>
 #include <optional>
 
 #include "arrays.hpp"

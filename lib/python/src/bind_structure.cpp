@@ -3,7 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <nullscope/model_structure.hpp>
+#include <nullscope/structure/model_structure.hpp>
 
 #include "bindings.hpp"
 #include "model.hpp"

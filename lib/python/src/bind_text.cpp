@@ -5,8 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <nullscope/model_store.hpp>
-#include <nullscope/text_encoder.hpp>
+#include <nullscope/model/model_folder.hpp>
+#include <nullscope/text/text_encoder.hpp>
 
 #include "bindings.hpp"
 

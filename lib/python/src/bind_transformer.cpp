@@ -3,11 +3,11 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <nullscope/errors.hpp>
-#include <nullscope/hidden_token_attribution.hpp>
-#include <nullscope/model_folder.hpp>
-#include <nullscope/model_states.hpp>
-#include <nullscope/text_classifier.hpp>
+#include <nullscope/attribution/hidden_token_attribution.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/model/model_folder.hpp>
+#include <nullscope/model/model_states.hpp>
+#include <nullscope/training/text_classifier.hpp>
 
 #include "bindings.hpp"
 #include "model.hpp"

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <nullscope/device.hpp>
+#include <nullscope/core/device.hpp>
 #include <stdexcept>
 #include <utility>
 

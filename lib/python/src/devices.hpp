@@ -3,7 +3,7 @@
 
 #include <memory>
 #include <mutex>
-#include <nullscope/context.hpp>
+#include <nullscope/core/context.hpp>
 #include <sycl/sycl.hpp>
 #include <vector>
 

@@ -5,8 +5,8 @@
 
 #include <memory>
 #include <mutex>
-#include <nullscope/training.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/model/transformer.hpp>
+#include <nullscope/training/training.hpp>
 #include <optional>
 #include <string>
 #include <vector>

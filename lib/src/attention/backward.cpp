@@ -1,7 +1,7 @@
 #include "kernels/attention/backward.hpp"
 
 #include <algorithm>
-#include <nullscope/attention_backward.hpp>
+#include <nullscope/attention/attention.hpp>
 
 #include "kernels/attention/backward_operands.hpp"
 #include "lib/src/attention/blocks.hpp"

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <nullscope/context.hpp>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/context.hpp>
+#include <nullscope/core/errors.hpp>
 #include <string_view>
 
 #include "lib/src/attention/shapes.hpp"

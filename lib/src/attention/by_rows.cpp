@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <nullscope/attention.hpp>
-#include <nullscope/attention_weights.hpp>
-#include <nullscope/effective_attention_by_rows.hpp>
-#include <nullscope/null_space.hpp>
-#include <nullscope/operation.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/null_space/null_space.hpp>
 
 #include "kernels/attention/by_rows.hpp"
 #include "kernels/attention/by_rows_summary.hpp"

@@ -1,18 +1,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nullscope/attention_classes.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/gemm.hpp>
+#include <nullscope/attention/attention_statistics.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/linalg/gemm.hpp>
 
 #include "kernels/attention/entropy.hpp"
 #include "kernels/attention/indicators.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/fill.hpp"
 #include "lib/src/core/ranges.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
 #include "lib/src/core/team.hpp"
-#include "lib/src/model/row_launch.hpp"
 
 namespace nullscope {
 namespace {

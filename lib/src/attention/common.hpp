@@ -3,12 +3,12 @@
 
 #include <cmath>
 #include <cstdint>
-#include <nullscope/attention.hpp>
+#include <nullscope/attention/attention.hpp>
 #include <string_view>
 
 #include "kernels/attention/exp2.hpp"
 #include "kernels/attention/local.hpp"
-#include "kernels/blas/to_panels.hpp"
+#include "kernels/linalg/to_panels.hpp"
 #include "lib/src/attention/bias.hpp"
 #include "lib/src/attention/shapes.hpp"
 #include "lib/src/attention/vectors.hpp"

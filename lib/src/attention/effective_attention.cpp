@@ -1,22 +1,21 @@
-#include <nullscope/effective_attention.hpp>
+#include <nullscope/attention/effective_attention.hpp>
 
 #include <algorithm>
-#include <nullscope/attention.hpp>
-#include <nullscope/attention_weights.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/null_space.hpp>
-#include <nullscope/operation.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/null_space/null_space.hpp>
 
 #include "kernels/attention/above_diagonal.hpp"
 #include "kernels/attention/effective_summary.hpp"
-#include "kernels/blas/block_sums.hpp"
+#include "kernels/linalg/block_sums.hpp"
 #include "lib/src/attention/common.hpp"
 #include "lib/src/attention/effective_attention_checks.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
 #include "lib/src/core/team.hpp"
-#include "lib/src/model/row_launch.hpp"
 #include "lib/src/null_space/tolerance.hpp"
 
 namespace nullscope {

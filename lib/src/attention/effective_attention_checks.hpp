@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <nullscope/effective_attention.hpp>
+#include <nullscope/attention/effective_attention.hpp>
 #include <string_view>
 
 #include "lib/src/attention/common.hpp"

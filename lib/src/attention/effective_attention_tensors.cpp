@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <nullscope/effective_attention.hpp>
-#include <nullscope/operation.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/core/operation.hpp>
 #include <string>
 
 #include "lib/src/attention/effective_attention_checks.hpp"

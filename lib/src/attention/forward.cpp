@@ -1,7 +1,7 @@
 #include "kernels/attention/forward.hpp"
 
 #include <algorithm>
-#include <nullscope/attention.hpp>
+#include <nullscope/attention/attention.hpp>
 #include <type_traits>
 
 #include "lib/src/attention/common.hpp"

@@ -1,14 +1,14 @@
 #include <fmt/format.h>
 
-#include <nullscope/attention_rollout.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/gemm.hpp>
+#include <nullscope/attention/attention_statistics.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/linalg/gemm.hpp>
 
 #include "kernels/attention/rollout.hpp"
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
 #include "lib/src/core/team.hpp"
-#include "lib/src/model/row_launch.hpp"
 
 namespace nullscope {
 namespace {

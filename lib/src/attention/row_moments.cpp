@@ -1,15 +1,15 @@
 #include "kernels/attention/row_moments.hpp"
 
 #include <algorithm>
-#include <nullscope/attention.hpp>
-#include <nullscope/attention_sample.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/attention/attention_statistics.hpp>
 
 #include "kernels/attention/query_rows.hpp"
-#include "kernels/blas/block_sums.hpp"
+#include "kernels/linalg/block_sums.hpp"
 #include "lib/src/attention/common.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
 #include "lib/src/core/team.hpp"
-#include "lib/src/model/row_launch.hpp"
 
 namespace nullscope {
 namespace {

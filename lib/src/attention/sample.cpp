@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nullscope/attention_sample.hpp>
-#include <nullscope/errors.hpp>
+#include <nullscope/attention/attention_statistics.hpp>
+#include <nullscope/core/errors.hpp>
 #include <unordered_set>
 
 #include "kernels/attention/effective_summary.hpp"

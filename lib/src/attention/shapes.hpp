@@ -1,7 +1,7 @@
 /// The tiles of the attention kernels for each layout.
 #pragma once
 
-#include <nullscope/layout.hpp>
+#include <nullscope/core/context.hpp>
 
 #include "kernels/attention/shape.hpp"
 

@@ -1,8 +1,8 @@
 #include "lib/src/attention/tiles.hpp"
 
 #include "lib/src/attention/common.hpp"
-#include "lib/src/blas/gemm_joint_matrix_plan.hpp"
-#include "lib/src/blas/tile_operand.hpp"
+#include "lib/src/linalg/gemm_joint_matrix_plan.hpp"
+#include "lib/src/linalg/tile_operand.hpp"
 #ifdef SYCL_EXT_ONEAPI_MATRIX
 #include "kernels/attention/joint_matrix.hpp"
 #endif

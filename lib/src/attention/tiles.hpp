@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/attention.hpp>
+#include <nullscope/attention/attention.hpp>
 
 namespace nullscope::detail {
 

@@ -1,7 +1,7 @@
 #include "lib/src/attention/vectors.hpp"
 
 #include <algorithm>
-#include <nullscope/elementwise.hpp>
+#include <nullscope/linalg/rows.hpp>
 #include <type_traits>
 
 #include "kernels/attention/forward_vectors.hpp"

@@ -1,5 +1,5 @@
-#include <nullscope/attention_weights.hpp>
-#include <nullscope/gemm.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/linalg/gemm.hpp>
 
 #include "kernels/attention/exponentials.hpp"
 #include "kernels/attention/received.hpp"

@@ -1,7 +1,7 @@
 #include "kernels/attribution/attention_tangent.hpp"
 
 #include <algorithm>
-#include <nullscope/attention_tangent.hpp>
+#include <nullscope/attribution/jacobian.hpp>
 
 #include "lib/src/attention/blocks.hpp"
 #include "lib/src/attention/common.hpp"

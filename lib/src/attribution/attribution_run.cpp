@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <memory>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/qr.hpp>
-#include <nullscope/random.hpp>
-#include <nullscope/relative_bias.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/qr.hpp>
+#include <nullscope/linalg/rows.hpp>
 #include <numeric>
 
 #include "lib/src/attribution/device_constants.hpp"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/hidden_token_attribution.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/attribution/hidden_token_attribution.hpp>
+#include <nullscope/core/tensor.hpp>
 #include <vector>
 
 #include "lib/src/attribution/tangent_layers.hpp"

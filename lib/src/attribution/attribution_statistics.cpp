@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nullscope/attribution_statistics.hpp>
-#include <nullscope/errors.hpp>
+#include <nullscope/attribution/hidden_token_attribution.hpp>
+#include <nullscope/core/errors.hpp>
 
 namespace nullscope {
 namespace {

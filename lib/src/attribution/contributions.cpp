@@ -4,7 +4,7 @@
 
 #include <cmath>
 #include <map>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 
 namespace nullscope {
 namespace detail {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/hidden_token_attribution.hpp>
+#include <nullscope/attribution/hidden_token_attribution.hpp>
 #include <vector>
 
 namespace nullscope::detail {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/operation.hpp>
-#include <nullscope/view.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/view.hpp>
+#include <nullscope/linalg/rows.hpp>
 
 namespace nullscope::detail {
 

@@ -1,8 +1,8 @@
 #include "kernels/attribution/entering_attention.hpp"
 
-#include <nullscope/attention_tangent.hpp>
-#include <nullscope/attention_weights.hpp>
-#include <nullscope/gemm.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/attribution/jacobian.hpp>
+#include <nullscope/linalg/gemm.hpp>
 
 #include "lib/src/attention/common.hpp"
 #include "lib/src/attribution/device_constants.hpp"

@@ -1,8 +1,8 @@
-#include <nullscope/hidden_token_attribution.hpp>
+#include <nullscope/attribution/hidden_token_attribution.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <nullscope/rows.hpp>
+#include <nullscope/linalg/rows.hpp>
 #include <optional>
 
 #include "lib/src/attribution/attribution_run.hpp"

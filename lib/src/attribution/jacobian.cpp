@@ -1,8 +1,8 @@
-#include <nullscope/jacobian.hpp>
+#include <nullscope/attribution/jacobian.hpp>
 
 #include <algorithm>
 #include <map>
-#include <nullscope/elementwise.hpp>
+#include <nullscope/linalg/rows.hpp>
 #include <set>
 
 #include "lib/src/attribution/attribution_run.hpp"

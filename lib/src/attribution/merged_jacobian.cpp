@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/gemm.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
 
 #include "lib/src/attribution/device_constants.hpp"
 #include "lib/src/attribution/tangent_layers.hpp"

@@ -1,9 +1,9 @@
 /// Steps of attribution that go row by row: Jacobians of layer norms, and rows divided by their norms.
 #pragma once
 
-#include <nullscope/context.hpp>
-#include <nullscope/operation.hpp>
-#include <nullscope/view.hpp>
+#include <nullscope/core/context.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/view.hpp>
 
 namespace nullscope::detail {
 

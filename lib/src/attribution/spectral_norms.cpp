@@ -1,8 +1,8 @@
 #include "lib/src/attribution/spectral_norms.hpp"
 
 #include <cmath>
-#include <nullscope/gemm.hpp>
-#include <nullscope/random.hpp>
+#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/gemm.hpp>
 
 #include "lib/src/attribution/row_products.hpp"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/operation.hpp>
-#include <nullscope/view.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/view.hpp>
 #include <vector>
 
 namespace nullscope::detail {

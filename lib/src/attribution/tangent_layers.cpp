@@ -1,9 +1,9 @@
 #include "lib/src/attribution/tangent_layers.hpp"
 
-#include <nullscope/attention_tangent.hpp>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/layers.hpp>
-#include <nullscope/relative_bias.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/attribution/jacobian.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/model/layers.hpp>
 
 #include "lib/src/attribution/device_constants.hpp"
 

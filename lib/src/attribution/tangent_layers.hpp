@@ -6,8 +6,8 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/operation.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/model/transformer.hpp>
 #include <vector>
 
 #include "lib/src/attribution/row_products.hpp"

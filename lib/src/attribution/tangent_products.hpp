@@ -1,11 +1,11 @@
 /// Products of tangents with weights and merged Jacobians, with factors rounded to bfloat16 where that is asked for.
 #pragma once
 
-#include <nullscope/bfloat16.hpp>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/operation.hpp>
-#include <nullscope/view.hpp>
+#include <nullscope/core/bfloat16.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/view.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
 #include <type_traits>
 
 namespace nullscope::detail {

@@ -5,9 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <cstdint>
-#include <nullscope/errors.hpp>
-#include <nullscope/svd.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/linalg/svd.hpp>
 #include <string_view>
 #include <vector>
 

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/context.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/view.hpp>
+#include <nullscope/core/context.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/view.hpp>
 #include <span>
 #include <string>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include <nullscope/context.hpp>
+#include <nullscope/core/context.hpp>
 #include <utility>
 
 #include "lib/src/core/context_state.hpp"

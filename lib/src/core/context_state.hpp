@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <nullscope/context.hpp>
-#include <nullscope/kernel.hpp>
-#include <nullscope/operation.hpp>
+#include <nullscope/core/context.hpp>
+#include <nullscope/core/kernel.hpp>
+#include <nullscope/core/operation.hpp>
 #include <string_view>
 #include <sycl/sycl.hpp>
 #include <unordered_map>
@@ -61,8 +61,8 @@ struct context_state {
   pipeline_needs needs;
 };
 
-/// Throws invalid_argument if this thread has an operation open whose kernels can reach memory of this SYCL context: they
-/// have not run yet, so that what is read there would be old.
+/// Throws invalid_argument if this thread has an operation open whose kernels can reach memory of this SYCL context:
+/// they have not run yet, so that what is read there would be old.
 void check_no_open_operation(const sycl::context& memory);
 
 /// The compiled kernels for the queue's context and device, each compiled once whatever the number of threads that ask.

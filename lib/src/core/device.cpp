@@ -6,9 +6,9 @@
 #include <charconv>
 #include <limits>
 #include <mutex>
-#include <nullscope/device.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/kernel.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/kernel.hpp>
 #include <optional>
 #include <unordered_map>
 

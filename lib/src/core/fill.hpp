@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/operation.hpp>
+#include <nullscope/core/operation.hpp>
 
 namespace nullscope::detail {
 

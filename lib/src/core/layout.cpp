@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nullscope/layout.hpp>
+#include <nullscope/core/context.hpp>
 
 namespace nullscope {
 namespace {
 
-/// Whether vectors of two registers work. PoCL's builtin functions get undefined arguments for vectors that are wider than
-/// a register (seen with version 6.0).
+/// Whether vectors of two registers work. PoCL's builtin functions get undefined arguments for vectors that are wider
+/// than a register (seen with version 6.0).
 bool has_long_vectors(const device_properties& device) { return device.backend != "Portable Computing Language"; }
 
 }  // namespace

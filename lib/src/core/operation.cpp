@@ -1,10 +1,10 @@
-#include <nullscope/operation.hpp>
+#include <nullscope/core/operation.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 #include <utility>
 
 #include "lib/src/core/context_state.hpp"

@@ -4,7 +4,7 @@
 
 #include <cstdlib>
 #include <mutex>
-#include <nullscope/device.hpp>
+#include <nullscope/core/device.hpp>
 
 #ifdef NULLSCOPE_SINGLE_SOURCE
 

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <nullscope/launch.hpp>
-#include <nullscope/random.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/random.hpp>
 
 #include "kernels/core/fill_random.hpp"
 #include "lib/src/core/checks.hpp"

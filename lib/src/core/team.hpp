@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/context.hpp>
+#include <nullscope/core/context.hpp>
 #include <sycl/sycl.hpp>
 
 namespace nullscope::detail {

@@ -2,8 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <limits>
-#include <nullscope/errors.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/tensor.hpp>
 
 #include "lib/src/core/context_state.hpp"
 

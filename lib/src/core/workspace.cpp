@@ -1,9 +1,9 @@
 #include "lib/src/core/workspace.hpp"
 
 #include <algorithm>
-#include <nullscope/device.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/tensor.hpp>
+#include <nullscope/core/device.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/tensor.hpp>
 #include <utility>
 
 namespace nullscope::detail {

@@ -5,11 +5,11 @@
 
 #include <atomic>
 #include <cerrno>
-#include <nullscope/atomic_file.hpp>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 #include <string>
 #include <system_error>
 #include <utility>
+#include "lib/src/io/atomic_file.hpp"
 
 namespace nullscope {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 #include <string_view>
 #include <system_error>
 

@@ -2,8 +2,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nullscope/csv.hpp>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
+#include "lib/src/io/csv.hpp"
 
 #include "lib/src/io/byte_stream.hpp"
 #include "lib/src/io/safetensors_format.hpp"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 #include <utility>
 
 #include "lib/src/io/safetensors_format.hpp"

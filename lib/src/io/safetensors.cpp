@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <nullscope/errors.hpp>
-#include <nullscope/safetensors.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/io/safetensors.hpp>
 #include <system_error>
 #include <type_traits>
 #include <utility>

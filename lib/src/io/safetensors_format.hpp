@@ -6,7 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nullscope/safetensors.hpp>
+#include <nullscope/io/safetensors.hpp>
 #include <optional>
 #include <span>
 #include <string>

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 #include <utility>
 
 #include "lib/src/io/safetensors_format.hpp"

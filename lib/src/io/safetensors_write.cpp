@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <nullscope/atomic_file.hpp>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 #include <optional>
 #include <set>
 #include <utility>
+#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/src/io/safetensors_format.hpp"
 

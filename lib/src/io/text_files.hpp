@@ -2,7 +2,7 @@
 #pragma once
 
 #include <filesystem>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,7 +1,7 @@
 /// From the public enumeration of activation functions to the kernels' template argument.
 #pragma once
 
-#include <nullscope/layers.hpp>
+#include <nullscope/model/layers.hpp>
 
 #include "kernels/model/activation.hpp"
 

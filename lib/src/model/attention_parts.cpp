@@ -2,12 +2,11 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <nullscope/attention_parts.hpp>
-#include <nullscope/effective_attention_by_rows.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/model_states.hpp>
-#include <nullscope/operation.hpp>
-#include <nullscope/relative_bias.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/model/model_states.hpp>
 
 #include "lib/src/core/batches.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/model_attention.hpp>
+#include <nullscope/model/model_states.hpp>
 #include <vector>
 
 namespace nullscope::detail {

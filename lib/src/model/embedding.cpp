@@ -1,10 +1,10 @@
 #include "kernels/model/embedding.hpp"
 
-#include <nullscope/layers.hpp>
+#include <nullscope/model/layers.hpp>
 
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/model/row_launch.hpp"
 
 namespace nullscope {
 namespace {

@@ -1,7 +1,7 @@
-#include <nullscope/elementwise.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/layers.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/model/layers.hpp>
+#include <nullscope/model/transformer.hpp>
 #include <utility>
 
 #include "lib/src/core/checks.hpp"

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include <nullscope/errors.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/model/transformer.hpp>
 
 #include "lib/src/model/layer_memory.hpp"
 

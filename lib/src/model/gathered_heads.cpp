@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/model_states.hpp>
-#include <nullscope/relative_bias.hpp>
-#include <nullscope/task_subspace.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/model/model_states.hpp>
+#include <nullscope/structure/task_subspace.hpp>
 
 namespace nullscope::detail {
 namespace {

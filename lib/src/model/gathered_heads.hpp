@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/effective_attention.hpp>
-#include <nullscope/tensor.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/model/transformer.hpp>
 
 namespace nullscope::detail {
 

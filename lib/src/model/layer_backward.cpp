@@ -1,8 +1,8 @@
 #include "lib/src/model/layer_backward.hpp"
 
-#include <nullscope/attention_backward.hpp>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/layers.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/model/layers.hpp>
 
 #include "lib/src/core/fill.hpp"
 #include "lib/src/model/pool.hpp"

@@ -1,7 +1,7 @@
 /// The backward pass of one layer.
 #pragma once
 
-#include <nullscope/transformer.hpp>
+#include <nullscope/model/transformer.hpp>
 
 #include "lib/src/model/layer_forward.hpp"
 

@@ -1,9 +1,8 @@
 #include "lib/src/model/layer_forward.hpp"
 
-#include <nullscope/attention.hpp>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/layers.hpp>
-#include <nullscope/rows.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/model/layers.hpp>
 
 #include "lib/src/model/pool.hpp"
 #include "lib/src/model/pooled_attention.hpp"

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/relative_bias.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/model/transformer.hpp>
 
 #include "lib/src/model/layer_memory.hpp"
 #include "lib/src/model/parameters.hpp"

@@ -1,12 +1,12 @@
-#include <nullscope/gemm.hpp>
-#include <nullscope/layers.hpp>
-#include <nullscope/rows.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/model/layers.hpp>
 
 #include "kernels/model/activation_backward.hpp"
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
 #include "lib/src/model/activations.hpp"
-#include "lib/src/model/row_launch.hpp"
 
 namespace nullscope {
 namespace {

@@ -3,14 +3,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <nullscope/attention_classes.hpp>
-#include <nullscope/attention_rollout.hpp>
-#include <nullscope/effective_attention_by_rows.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/model_attention.hpp>
-#include <nullscope/rank_tolerance.hpp>
-#include <nullscope/rows.hpp>
-#include <nullscope/svd.hpp>
+#include <nullscope/attention/attention_statistics.hpp>
+#include <nullscope/attention/effective_attention.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/linalg/svd.hpp>
+#include <nullscope/model/model_states.hpp>
 #include <numeric>
 
 #include "lib/src/model/attention_sums.hpp"

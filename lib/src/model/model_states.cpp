@@ -1,11 +1,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nullscope/attention_weights.hpp>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/model_states.hpp>
-#include <nullscope/relative_bias.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/model/model_states.hpp>
 
 #include "lib/src/model/pool.hpp"
 

@@ -1,9 +1,9 @@
-#include <nullscope/layers.hpp>
+#include <nullscope/model/layers.hpp>
 
 #include "kernels/model/layer_norm_residual.hpp"
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/model/row_launch.hpp"
 
 namespace nullscope {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 #include <utility>
 
 namespace nullscope {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <nullscope/transformer.hpp>
+#include <nullscope/model/transformer.hpp>
 #include <span>
 #include <string_view>
 

@@ -1,6 +1,6 @@
 #include "lib/src/model/pool.hpp"
 
-#include <nullscope/operation.hpp>
+#include <nullscope/core/operation.hpp>
 
 #include "kernels/model/pool.hpp"
 #include "lib/src/core/ranges.hpp"

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/context.hpp>
-#include <nullscope/transformer_config.hpp>
-#include <nullscope/view.hpp>
+#include <nullscope/core/context.hpp>
+#include <nullscope/core/view.hpp>
+#include <nullscope/model/transformer.hpp>
 
 namespace nullscope::detail {
 

@@ -1,13 +1,12 @@
 #include "lib/src/model/pooled_attention.hpp"
 
 #include <cmath>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/layers.hpp>
-#include <nullscope/rows.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/model/layers.hpp>
 
 #include "kernels/model/mask_keys.hpp"
-#include "lib/src/model/row_launch.hpp"
+#include "lib/src/core/row_launch.hpp"
 
 namespace nullscope::detail {
 namespace {

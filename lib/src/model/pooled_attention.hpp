@@ -6,8 +6,8 @@
 /// same number to all scores of a query, which softmax does not see.
 #pragma once
 
-#include <nullscope/operation.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/model/transformer.hpp>
 
 #include "lib/src/model/layer_forward.hpp"
 #include "lib/src/model/layer_memory.hpp"

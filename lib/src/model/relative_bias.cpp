@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nullscope/errors.hpp>
-#include <nullscope/relative_bias.hpp>
+#include <nullscope/attention/attention.hpp>
+#include <nullscope/core/errors.hpp>
 
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"

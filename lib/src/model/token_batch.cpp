@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nullscope/errors.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/model/transformer.hpp>
 
 namespace nullscope {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <limits>
-#include <nullscope/errors.hpp>
-#include <nullscope/transformer_config.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/model/transformer.hpp>
 #include <string_view>
 
 namespace nullscope {

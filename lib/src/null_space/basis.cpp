@@ -1,14 +1,14 @@
 #include <algorithm>
-#include <nullscope/gemm.hpp>
-#include <nullscope/null_space.hpp>
-#include <nullscope/operation.hpp>
-#include <nullscope/qr.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/qr.hpp>
+#include <nullscope/null_space/null_space.hpp>
 
 #include "kernels/null_space/columns.hpp"
 #include "kernels/null_space/complement.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/lapack/lanes.hpp"
+#include "lib/src/linalg/lanes.hpp"
 
 namespace nullscope {
 namespace {

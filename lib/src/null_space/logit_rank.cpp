@@ -1,12 +1,12 @@
 #include <algorithm>
-#include <nullscope/operation.hpp>
-#include <nullscope/simplex.hpp>
-#include <nullscope/svd.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/linalg/svd.hpp>
+#include <nullscope/null_space/simplex.hpp>
 
 #include "kernels/null_space/logits.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/lapack/svd_paths.hpp"
+#include "lib/src/linalg/svd_paths.hpp"
 #include "lib/src/null_space/tolerance.hpp"
 
 namespace nullscope {

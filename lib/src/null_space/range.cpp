@@ -1,14 +1,14 @@
 #include <algorithm>
-#include <nullscope/gemm.hpp>
-#include <nullscope/null_space.hpp>
-#include <nullscope/operation.hpp>
-#include <nullscope/qr.hpp>
-#include <nullscope/svd.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/qr.hpp>
+#include <nullscope/linalg/svd.hpp>
+#include <nullscope/null_space/null_space.hpp>
 
 #include "kernels/null_space/columns.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/lapack/svd_paths.hpp"
+#include "lib/src/linalg/svd_paths.hpp"
 #include "lib/src/null_space/tolerance.hpp"
 
 namespace nullscope {

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/null_space.hpp>
-#include <nullscope/operation.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/null_space/null_space.hpp>
 
 #include "kernels/null_space/ones.hpp"
 #include "lib/src/core/checks.hpp"

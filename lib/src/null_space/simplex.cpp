@@ -1,11 +1,11 @@
-#include <nullscope/simplex.hpp>
+#include <nullscope/null_space/simplex.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nullscope/gemm.hpp>
-#include <nullscope/null_space.hpp>
-#include <nullscope/operation.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/null_space/null_space.hpp>
 
 #include "kernels/null_space/simplex_check.hpp"
 #include "kernels/null_space/simplex_rows.hpp"

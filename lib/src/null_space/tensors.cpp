@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <nullscope/null_space.hpp>
-#include <nullscope/operation.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/null_space/null_space.hpp>
 
 #include "lib/src/core/batches.hpp"
 #include "lib/src/core/checks.hpp"

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 #include <limits>
-#include <nullscope/errors.hpp>
-#include <nullscope/rank_tolerance.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/linalg/svd.hpp>
 #include <string_view>
 
 namespace nullscope::detail {

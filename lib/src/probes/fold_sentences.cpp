@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nullscope/errors.hpp>
-#include <nullscope/token_identifiability.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/probes/token_identifiability.hpp>
 
+#include "lib/src/explain/random_draws.hpp"
 #include "lib/src/probes/probe_fit.hpp"
-#include "lib/src/surrogate/random_draws.hpp"
 
 namespace nullscope {
 

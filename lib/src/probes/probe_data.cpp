@@ -1,12 +1,12 @@
 #include "lib/src/probes/probe_data.hpp"
 
 #include <algorithm>
-#include <nullscope/rows.hpp>
+#include <nullscope/linalg/rows.hpp>
 
 #include "kernels/probes/nearest_token.hpp"
 #include "kernels/probes/probe_loss.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/team.hpp"
-#include "lib/src/model/row_launch.hpp"
 
 namespace nullscope::detail {
 namespace {

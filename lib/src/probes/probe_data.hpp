@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/operation.hpp>
-#include <nullscope/tensor.hpp>
-#include <nullscope/token_identifiability.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/probes/token_identifiability.hpp>
 #include <span>
 #include <vector>
 

@@ -1,12 +1,11 @@
 #include "lib/src/probes/probe_map.hpp"
 
 #include <cmath>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/layers.hpp>
-#include <nullscope/operation.hpp>
-#include <nullscope/random.hpp>
-#include <nullscope/rows.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/model/layers.hpp>
 
 #include "lib/src/core/fill.hpp"
 

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/context.hpp>
-#include <nullscope/operation.hpp>
-#include <nullscope/token_identifiability.hpp>
-#include <nullscope/view.hpp>
+#include <nullscope/core/context.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/view.hpp>
+#include <nullscope/probes/token_identifiability.hpp>
 
 namespace nullscope::detail {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nullscope/errors.hpp>
-#include <nullscope/least_squares.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/linalg/qr.hpp>
 
 #include "lib/src/core/checks.hpp"
 #include "lib/src/probes/probe_fit.hpp"

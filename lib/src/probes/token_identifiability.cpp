@@ -1,9 +1,9 @@
-#include <nullscope/token_identifiability.hpp>
+#include <nullscope/probes/token_identifiability.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <nullscope/errors.hpp>
-#include <nullscope/operation.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/operation.hpp>
 #include <numeric>
 
 #include "lib/src/core/checks.hpp"

@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/operation.hpp>
-#include <nullscope/token_identifiability.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/probes/token_identifiability.hpp>
 #include <numeric>
 
 #include "lib/src/core/checks.hpp"

@@ -1,15 +1,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nullscope/errors.hpp>
-#include <nullscope/optimizer.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/training/training.hpp>
 #include <numeric>
 
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/fill.hpp"
 #include "lib/src/core/ranges.hpp"
+#include "lib/src/explain/random_draws.hpp"
 #include "lib/src/probes/probe_fit.hpp"
-#include "lib/src/surrogate/random_draws.hpp"
 
 namespace nullscope::detail {
 namespace {

@@ -2,14 +2,14 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
-#include <nullscope/attention_structure.hpp>
-#include <nullscope/elementwise.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/structure/structure_norm.hpp>
 
 #include "kernels/structure/cut_rows.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/fill.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/model/row_launch.hpp"
 
 namespace nullscope {
 namespace {

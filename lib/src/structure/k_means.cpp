@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nullscope/errors.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/k_means.hpp>
-#include <nullscope/operation.hpp>
-#include <nullscope/random.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/structure/model_structure.hpp>
 #include <span>
 
 #include "kernels/structure/nearest.hpp"

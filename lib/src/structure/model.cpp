@@ -2,11 +2,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/model_structure.hpp>
-#include <nullscope/structure_norm.hpp>
-#include <nullscope/svd.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/linalg/svd.hpp>
+#include <nullscope/structure/model_structure.hpp>
+#include <nullscope/structure/structure_norm.hpp>
 
 #include "lib/src/core/fill.hpp"
 #include "lib/src/model/gathered_heads.hpp"

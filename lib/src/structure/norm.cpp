@@ -3,15 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/rows.hpp>
-#include <nullscope/structure_norm.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/structure/structure_norm.hpp>
 
 #include "kernels/structure/weighted_norm.hpp"
 #include "lib/src/attention/common.hpp"
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/model/row_launch.hpp"
 
 namespace nullscope {
 namespace {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/qr.hpp>
-#include <nullscope/svd.hpp>
-#include <nullscope/task_subspace.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/qr.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/linalg/svd.hpp>
+#include <nullscope/structure/task_subspace.hpp>
 #include <utility>
 
 #include "lib/src/core/checks.hpp"

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/gemm.hpp>
-#include <nullscope/rows.hpp>
-#include <nullscope/task_subspace.hpp>
+#include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/structure/task_subspace.hpp>
 
 #include "lib/src/core/batches.hpp"
 #include "lib/src/core/checks.hpp"

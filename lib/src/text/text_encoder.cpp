@@ -1,9 +1,9 @@
 #include <array>
 #include <nlohmann/json.hpp>
-#include <nullscope/atomic_file.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/text_encoder.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/text/text_encoder.hpp>
 #include <utility>
+#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/src/io/json_reader.hpp"
 

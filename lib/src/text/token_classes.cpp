@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nullscope/csv.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/token_classes.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/text/text_encoder.hpp>
 #include <unordered_map>
+#include "lib/src/io/csv.hpp"
 
 namespace nullscope {
 namespace {

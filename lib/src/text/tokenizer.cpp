@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <nullscope/errors.hpp>
-#include <nullscope/tokenizer.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/text/tokenizer.hpp>
 #include <utility>
 
 #include "lib/src/text/tokenizer_parts.hpp"

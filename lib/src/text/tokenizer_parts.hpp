@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <nullscope/tokenizer.hpp>
+#include <nullscope/text/tokenizer.hpp>
 #include <optional>
 #include <string>
 #include <vector>

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
-#include <nullscope/errors.hpp>
+#include <nullscope/core/errors.hpp>
 #include <span>
 
 #include "lib/src/text/unicode_tables.hpp"

@@ -2,7 +2,7 @@
 /// that its tables were made from, not from that of the ICU which is installed; equal tokens need equal properties.
 #pragma once
 
-#include <nullscope/encoded_text.hpp>
+#include <nullscope/text/tokenizer.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <nullscope/atomic_file.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/word_vocabulary.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/text/tokenizer.hpp>
 #include <unordered_map>
 #include <utility>
+#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/src/io/safetensors_format.hpp"
 #include "lib/src/io/text_files.hpp"

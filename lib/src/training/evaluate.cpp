@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nullscope/errors.hpp>
-#include <nullscope/layers.hpp>
-#include <nullscope/training.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/model/layers.hpp>
+#include <nullscope/training/training.hpp>
 #include <numeric>
 
 #include "lib/src/training/training_batch.hpp"

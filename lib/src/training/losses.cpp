@@ -1,10 +1,10 @@
-#include <nullscope/layers.hpp>
+#include <nullscope/model/layers.hpp>
 
 #include "kernels/model/dropout.hpp"
 #include "kernels/training/cross_entropy.hpp"
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/model/row_launch.hpp"
 
 namespace nullscope {
 namespace {

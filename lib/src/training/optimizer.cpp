@@ -1,4 +1,4 @@
-#include <nullscope/optimizer.hpp>
+#include <nullscope/training/training.hpp>
 
 #include <cmath>
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nullscope/errors.hpp>
-#include <nullscope/model_folder.hpp>
-#include <nullscope/text_classifier.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/model/model_folder.hpp>
+#include <nullscope/training/text_classifier.hpp>
 #include <numeric>
 
 #include "lib/src/model/parameters.hpp"

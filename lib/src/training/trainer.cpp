@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nullscope/elementwise.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/training.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/linalg/rows.hpp>
+#include <nullscope/training/training.hpp>
 
 #include "lib/src/core/fill.hpp"
 #include "lib/src/training/trainer_state.hpp"

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <nullscope/errors.hpp>
-#include <nullscope/model_folder.hpp>
-#include <nullscope/safetensors.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/io/safetensors.hpp>
+#include <nullscope/model/model_folder.hpp>
 
-#include "lib/src/model/folder_config.hpp"
+#include "lib/src/model/files/folder_config.hpp"
 #include "lib/src/training/trainer_state.hpp"
 
 namespace nullscope {

@@ -1,9 +1,8 @@
 /// What a trainer owns.
 #pragma once
 
-#include <nullscope/optimizer.hpp>
-#include <nullscope/tensor.hpp>
-#include <nullscope/training.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/training/training.hpp>
 #include <optional>
 #include <vector>
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <nullscope/context.hpp>
-#include <nullscope/tensor.hpp>
-#include <nullscope/training_data.hpp>
+#include <nullscope/core/context.hpp>
+#include <nullscope/core/tensor.hpp>
+#include <nullscope/training/training.hpp>
 #include <span>
 #include <utility>
 #include <vector>

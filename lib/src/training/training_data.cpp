@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nullscope/errors.hpp>
-#include <nullscope/random.hpp>
-#include <nullscope/training_data.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/core/random.hpp>
+#include <nullscope/training/training.hpp>
 #include <numeric>
 
 #include "lib/src/training/training_streams.hpp"

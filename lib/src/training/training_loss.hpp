@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <nullscope/errors.hpp>
-#include <nullscope/layers.hpp>
-#include <nullscope/transformer.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/model/layers.hpp>
+#include <nullscope/model/transformer.hpp>
 
 #include "lib/src/training/training_batch.hpp"
 

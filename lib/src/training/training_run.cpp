@@ -3,8 +3,8 @@
 #include <chrono>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <nullscope/errors.hpp>
-#include <nullscope/training_run.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/training/training.hpp>
 
 #include "lib/src/io/json_reader.hpp"
 

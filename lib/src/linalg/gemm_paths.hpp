@@ -1,0 +1,60 @@
+/// The implementations that gemm chooses from. All take validated operands with the same batch extent and a c that is
+/// not empty.
+#pragma once
+
+#include <cstdint>
+#include <nullscope/core/bfloat16.hpp>
+#include <nullscope/core/operation.hpp>
+#include <nullscope/core/view.hpp>
+#include <sycl/sycl.hpp>
+
+namespace nullscope::detail {
+
+/// The operands of one call: c = alpha a b + beta c.
+template <class In, class T>
+struct gemm_call {
+  T alpha;
+  view<const In, 3> a, b;
+  T beta;
+  view<T, 3> c;
+};
+
+/// The same call for c^T = b^T a^T.
+template <class In, class T>
+gemm_call<In, T> transposed(const gemm_call<In, T>& call) {
+  return {call.alpha, nullscope::transposed(call.b), nullscope::transposed(call.a), call.beta,
+          nullscope::transposed(call.c)};
+}
+
+/// oneMKL was built in and supports the device.
+bool onemkl_serves(const device_properties& device);
+
+/// oneMKL can express the strides: each matrix has unit stride in one direction and does not overlap itself.
+template <class In, class T>
+bool onemkl_can_express(const gemm_call<In, T>& call);
+
+/// Needs both of the above.
+template <class In, class T>
+void gemm_onemkl(operation& op, const gemm_call<In, T>& call);
+
+/// The register-blocked kernel, for any strides on any device.
+template <class In, class T>
+void gemm_tiled(operation& op, const gemm_call<In, T>& call);
+
+/// How the tiled kernel cuts c when a work-group is one work-item: each matrix into row_blocks x column_blocks, one
+/// work-group each.
+struct gemm_plan {
+  std::int64_t row_blocks, column_blocks;
+};
+
+/// What a plan is made from; panels are rows and columns of register tiles.
+struct gemm_extent {
+  std::int64_t batch, row_panels, column_panels;
+  std::int64_t most_row_panels;  // that fit the local memory of a work-group
+  std::int64_t panel_rows, panel_columns;
+};
+
+/// The plan for a device that runs `compute_units` work-groups at a time.
+gemm_plan plan_gemm(const gemm_extent& extent, std::int64_t compute_units);
+
+}  // namespace nullscope::detail
