@@ -4,6 +4,8 @@
 #include <nullscope/explain/explanations.hpp>
 #include <vector>
 
+#include "lib/src/explain/query_sampling.hpp"
+
 namespace nullscope::detail {
 
 struct explain_task {

@@ -62,7 +62,7 @@ using copy_kernel = kernels::to_tiles<M, kernels::tile_order::outer_k, N,
                                       PairedB ? kernels::tile_order::pairs : kernels::tile_order::k_outer, K, W>;
 
 template <int M, int N, int K, int SubGroup, bool PairedB>
-void run(operation& op, const gemm_call<bfloat16, float>& call, const gemm_joint_matrix_plan& plan) {
+void launch_tile(operation& op, const gemm_call<bfloat16, float>& call, const gemm_joint_matrix_plan& plan) {
   kernels::tile_operand a = operand(call.a, M, K), b = operand(transposed(call.b), N, K);
   a.to = op.take_array<bfloat16>(a.from.extent[0], packed_elements(a, M, K)).data;
   b.to = op.take_array<bfloat16>(b.from.extent[0], packed_elements(b, N, K)).data;
@@ -158,11 +158,11 @@ void gemm_joint_matrix([[maybe_unused]] operation& op, [[maybe_unused]] const ge
     return gemm_joint_matrix(op, transposed(call), plan);
   }
   switch (plan.tile) {
-    case joint_matrix_tile::m16_n16_k32: return run<16, 16, 32, 16, true>(op, call, plan);
-    case joint_matrix_tile::m8_n16_k16: return run<8, 16, 16, 16, true>(op, call, plan);
-    case joint_matrix_tile::m8_n8_k16: return run<8, 8, 16, 8, true>(op, call, plan);
-    case joint_matrix_tile::m16_n16_k16_sub_32: return run<16, 16, 16, 32, false>(op, call, plan);
-    case joint_matrix_tile::m16_n16_k16_sub_64: return run<16, 16, 16, 64, false>(op, call, plan);
+    case joint_matrix_tile::m16_n16_k32: return launch_tile<16, 16, 32, 16, true>(op, call, plan);
+    case joint_matrix_tile::m8_n16_k16: return launch_tile<8, 16, 16, 16, true>(op, call, plan);
+    case joint_matrix_tile::m8_n8_k16: return launch_tile<8, 8, 16, 8, true>(op, call, plan);
+    case joint_matrix_tile::m16_n16_k16_sub_32: return launch_tile<16, 16, 16, 32, false>(op, call, plan);
+    case joint_matrix_tile::m16_n16_k16_sub_64: return launch_tile<16, 16, 16, 64, false>(op, call, plan);
   }
 #endif
   throw unsupported_device("gemm: this build has no joint_matrix");

@@ -90,7 +90,7 @@ void factor(operation& op, qr_choices choices, const view<const T, 3>& a, const 
 }
 
 template <class T>
-sycl::event run(context& ctx, const qr_choices& choices, const view<const T, 3>& a, const qr_results<T>& results) {
+sycl::event factor_all(context& ctx, const qr_choices& choices, const view<const T, 3>& a, const qr_results<T>& results) {
   operation op(ctx, "qr");
   detail::with_lanes<T>(ctx.layout(), [&]<int W>() { factor<T, W>(op, choices, a, results); });
   return op.submit();
@@ -106,7 +106,7 @@ sycl::event check_and_run(context& ctx, const view<const T, 3>& a, const qr_resu
   check::shape("qr", "r", results.r, {batch, k, n});
   check::device_type<T>("qr", ctx);
   operation op(ctx, "qr", dependencies);
-  if (!a.empty()) run(ctx, detail::default_qr_choices(ctx), a, results);
+  if (!a.empty()) factor_all(ctx, detail::default_qr_choices(ctx), a, results);
   return op.submit();
 }
 
@@ -118,11 +118,11 @@ detail::qr_choices detail::default_qr_choices(const context& ctx) {
 
 sycl::event detail::qr(context& ctx, const qr_choices& choices, view<const float, 3> a,
                        const qr_results<float>& results) {
-  return run(ctx, choices, a, results);
+  return factor_all(ctx, choices, a, results);
 }
 sycl::event detail::qr(context& ctx, const qr_choices& choices, view<const double, 3> a,
                        const qr_results<double>& results) {
-  return run(ctx, choices, a, results);
+  return factor_all(ctx, choices, a, results);
 }
 
 sycl::event qr(context& ctx, view<const float, 3> a, const qr_results<float>& results, const events& dependencies) {

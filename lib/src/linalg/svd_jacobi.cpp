@@ -17,7 +17,7 @@ std::int64_t items_in(const lane_layout& lanes) {
 }
 
 template <class T>
-void run(operation& op, const svd_problem<T>& problem) {
+void launch_jacobi(operation& op, const svd_problem<T>& problem) {
   const lane_layout& lanes = op.ctx().layout();
   with_lanes<T>(lanes, [&]<int W>() {
     constexpr std::int64_t number_bytes = sizeof(T);
@@ -40,7 +40,7 @@ void run(operation& op, const svd_problem<T>& problem) {
 
 }  // namespace
 
-void run_jacobi_svd(operation& op, const svd_problem<float>& problem) { run(op, problem); }
-void run_jacobi_svd(operation& op, const svd_problem<double>& problem) { run(op, problem); }
+void run_jacobi_svd(operation& op, const svd_problem<float>& problem) { launch_jacobi(op, problem); }
+void run_jacobi_svd(operation& op, const svd_problem<double>& problem) { launch_jacobi(op, problem); }
 
 }  // namespace nullscope::detail
