@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "lib/src/explain/query_sampling.hpp"
 #include "tests/explain/counted_model.hpp"
 
 namespace nullscope::test {
