@@ -1,7 +1,7 @@
 /// Hidden Token Attribution of a model of MiniLM's shape: merged Jacobians beside every layer as it is, all layers
 /// beside the last one alone, and the matrix products alone, which are the least that it must do.
 ///
-/// NULLSCOPE_BENCH_LARGE=1 adds the sizes that bench/RESULTS.md quotes; some of them take a minute per call, so choose
+/// NULLSCOPE_BENCH_LARGE=1 adds the sizes that docs/results.md quotes; some of them take a minute per call, so choose
 /// among them with --benchmark_filter and --benchmark_repetitions.
 #include <cstdlib>
 #include <nullscope/attribution/hidden_token_attribution.hpp>

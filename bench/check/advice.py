@@ -1,6 +1,6 @@
 """What to try next, for each thing that can be missing or wrong."""
 
-GUIDE = "bench/DEVICES.md"
+GUIDE = "docs/devices.md"
 
 
 def has_device(devices, vendor):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What each kernel should reach on GPUs that are not here, on paper: its flops per byte against the peaks of the data sheets. Prints the
-table of bench/TUNING.md."""
+table of docs/tuning.md."""
 
 # Peaks as the vendors state them: TFLOP/s of multiply-adds in f32 and f64, without matrix engines; GB/s of memory.
 # MI250X: one of its two dies, which is one SYCL device. RX 7900 XTX: with two instructions at once, which few kernels get.

@@ -81,7 +81,7 @@ void note_needs(detail::context_state& state) {
 
 /// Launches the steps. Each waits for the steps before it, or, if it runs beside the one before, for what that waits
 /// for. An in-order queue implies this for kernels. Work on the host names what it waits for all the same: otherwise
-/// the kernels before it run without the thread that waits for them (bench/TUNING.md).
+/// the kernels before it run without the thread that waits for them (docs/tuning.md).
 sycl::event submit_steps(detail::context_state& state) {
   events waits_for = state.dependencies, running;
   const bool uses_workspace = state.device_memory.was_used() || state.host_memory.was_used();

@@ -65,7 +65,7 @@ svd_problem<T> make_problem(const view<const T, 3>& a, const svd_results<T>& res
   return {transposed(a), s, transposed(vt), u, status, sweeps, columns.vt, options.max_sweeps};
 }
 
-/// How many times faster the laned path is than gesdd on as many matrices as it has lanes; see bench/TUNING.md.
+/// How many times faster the laned path is than gesdd on as many matrices as it has lanes; see docs/tuning.md.
 template <class T>
 double gain_over_lapack(const svd_problem<T>& problem) {
   const bool has_vectors = problem.u_columns > 0;

@@ -19,7 +19,7 @@ template <class T>
 T tolerance_of_ones(const rank_tolerance& tolerance, std::int64_t tokens, std::int64_t columns) {
   constexpr double epsilon = static_cast<double>(std::numeric_limits<T>::epsilon());
   const double length = std::sqrt(static_cast<double>(std::max<std::int64_t>(tokens, 1)));  // of the vector of ones
-  // Rounding leaves up to 0.3 sqrt(columns) eps of a vector in the span; see bench/TUNING.md.
+  // Rounding leaves up to 0.3 sqrt(columns) eps of a vector in the span; see docs/tuning.md.
   const double rounding = 2 * std::sqrt(static_cast<double>(columns)) * epsilon;
   const double relative = detail::with_default<T>(tolerance, tokens, columns).relative;
   constexpr double most = static_cast<double>(std::numeric_limits<T>::max());
