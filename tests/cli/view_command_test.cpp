@@ -123,8 +123,8 @@ TEST_F(view_command, any_text_stays_text) {
   std::ofstream(path("texts.txt")) << "One head.\n" << text << "\n";
   const std::string html = view(fmt::format("--file {} --index 1 --no-attribution", path("texts.txt")));
   EXPECT_EQ(html.rfind("<!DOCTYPE html>", 0), 0u);
-  EXPECT_EQ(count_of(html, "<script"), 1u + 6 + 1) << "data, heads, the program";
-  EXPECT_EQ(count_of(html, "</script>"), 8u);
+  EXPECT_EQ(count_of(html, "<script"), 1u + 1 + 6 + 1) << "settings, data, heads, the program";
+  EXPECT_EQ(count_of(html, "</script>"), 9u);
   EXPECT_EQ(html.find("<!--"), std::string::npos);
   for (const char* network : {"http:", "https:", "src=", "@import", "@DATA@", "@STYLE@", "@SCRIPT@"}) {
     EXPECT_EQ(html.find(network), std::string::npos) << network;
@@ -151,7 +151,7 @@ TEST_F(view_command, explanations_colour_their_tokens) {
   expect_view_complaint(fmt::format("--text Two --explanation {}", path("explain.json")), 1,
                         "has no explanation of this text");
   std::ofstream(path("explain.json")) << "{";
-  expect_view_complaint(fmt::format("--text Two --explanation {}", path("explain.json")), 1, "is not an explain.json");
+  expect_view_complaint(fmt::format("--text Two --explanation {}", path("explain.json")), 1, "is not JSON");
 }
 
 TEST_F(view_command, mistakes_are_named) {
