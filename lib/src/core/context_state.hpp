@@ -6,11 +6,13 @@
 #include <nullscope/core/context.hpp>
 #include <nullscope/core/kernel.hpp>
 #include <nullscope/core/operation.hpp>
+#include <optional>
 #include <string_view>
 #include <sycl/sycl.hpp>
 #include <unordered_map>
 #include <vector>
 
+#include "lib/src/core/kernel_arguments.hpp"
 #include "lib/src/core/workspace.hpp"
 
 namespace nullscope::detail {
@@ -18,8 +20,9 @@ namespace nullscope::detail {
 /// A step of an operation, not launched yet. `kernel` is null for commands that are no kernel of ours.
 struct recorded_step {
   const kernel_description* kernel;
-  std::function<sycl::event(sycl::queue&, const sycl::kernel*, const events&)> command;
+  std::function<sycl::event(sycl::queue&, const kernel_call&, const events&)> command;
   step_order order;
+  std::vector<std::byte> functor;  // of a kernel that is compiled at run time
 };
 
 struct context_state {
@@ -29,7 +32,11 @@ struct context_state {
         layout(chosen),
         is_in_order(queue.is_in_order()),
         device_memory(block_source::of_device(queue, sycl::usm::alloc::device)),
-        host_memory(block_source::of_device(queue, sycl::usm::alloc::host)) {}
+        host_memory(block_source::of_device(queue, sycl::usm::alloc::host)) {
+#ifndef NULLSCOPE_SINGLE_SOURCE
+    if (passes_address(queue.get_device())) arguments.emplace(queue);
+#endif
+  }
   ~context_state() {
     try {
       last_use.wait();
@@ -48,6 +55,9 @@ struct context_state {
   sycl::event last_use;  // of the workspaces; of anything, if the queue is in order
 
   std::unordered_map<const kernel_description*, sycl::kernel> kernels;
+#ifndef NULLSCOPE_SINGLE_SOURCE
+  std::optional<kernel_arguments> arguments;  // absent where kernels get their functors by value
+#endif
 
   // The open operation.
   bool is_recording = false;

@@ -79,11 +79,47 @@ void note_needs(detail::context_state& state) {
   }
 }
 
+/// The functors of an operation's kernels, on the device where kernels get their addresses.
+class sent_calls {
+ public:
+#ifdef NULLSCOPE_SINGLE_SOURCE
+  explicit sent_calls(detail::context_state&) {}
+  void add_dependency(events&) const {}
+  void use_until(detail::context_state&, const sycl::event&) const {}
+  detail::kernel_call next(detail::context_state&, const detail::recorded_step&) { return {}; }
+#else
+  explicit sent_calls(detail::context_state& state) {
+    if (!state.arguments) return;
+    std::vector<std::span<const std::byte> > functors;
+    for (const detail::recorded_step& step : state.steps) {
+      if (step.kernel != nullptr) functors.emplace_back(step.functor);
+    }
+    if (!functors.empty()) sent_ = state.arguments->send(functors);
+  }
+  void add_dependency(events& waits_for) const {
+    waits_for.insert(waits_for.end(), sent_.copied.begin(), sent_.copied.end());
+  }
+  void use_until(detail::context_state& state, const sycl::event& last) const {
+    if (!sent_.addresses.empty()) state.arguments->use_until(sent_.block, last);
+  }
+  detail::kernel_call next(detail::context_state& state, const detail::recorded_step& step) {
+    if (step.kernel == nullptr) return {};
+    return {&state.kernels.at(step.kernel), step.functor, sent_.addresses.empty() ? nullptr : sent_.addresses[next_++]};
+  }
+
+ private:
+  detail::kernel_arguments::sent_functors sent_;
+  std::size_t next_ = 0;
+#endif
+};
+
 /// Launches the steps. Each waits for the steps before it, or, if it runs beside the one before, for what that waits
 /// for. An in-order queue implies this for kernels. Work on the host names what it waits for all the same: otherwise
 /// the kernels before it run without the thread that waits for them (docs/tuning.md).
 sycl::event submit_steps(detail::context_state& state) {
+  sent_calls calls(state);
   events waits_for = state.dependencies, running;
+  calls.add_dependency(waits_for);
   const bool uses_workspace = state.device_memory.was_used() || state.host_memory.was_used();
   const bool begins_on_host = !state.steps.empty() && state.steps.front().kernel == nullptr;
   if (state.is_in_order ? begins_on_host : uses_workspace) waits_for.push_back(state.last_use);
@@ -96,16 +132,13 @@ sycl::event submit_steps(detail::context_state& state) {
         is_first = false;
       }
       const bool is_implied = state.is_in_order && !is_first && step.kernel != nullptr;
-      const sycl::kernel* code = nullptr;
-#ifndef NULLSCOPE_SINGLE_SOURCE
-      if (step.kernel != nullptr) code = &state.kernels.at(step.kernel);
-#endif
-      running.push_back(step.command(state.queue, code, is_implied ? events{} : waits_for));
+      running.push_back(step.command(state.queue, calls.next(state, step), is_implied ? events{} : waits_for));
     }
     sycl::event last = running.size() == 1 || (state.is_in_order && !running.empty())
                            ? running.back()
                            : join(state.queue, running.empty() ? waits_for : running);
     if (uses_workspace || state.is_in_order) state.last_use = last;
+    calls.use_until(state, last);
     return last;
   } catch (...) {  // what runs already may use the workspace and the operands
     try {
@@ -117,14 +150,19 @@ sycl::event submit_steps(detail::context_state& state) {
 }
 
 #ifndef NULLSCOPE_SINGLE_SOURCE
-auto kernel_step(const sycl::nd_range<1>& range, std::size_t local_bytes, std::span<const std::byte> functor) {
-  return [range, local_bytes, bytes = std::vector<std::byte>(functor.begin(), functor.end())](
-             sycl::queue& queue, const sycl::kernel* code, const events& dependencies) {
+auto kernel_step(const sycl::nd_range<1>& range, std::size_t local_bytes) {
+  return [range, local_bytes](sycl::queue& queue, const detail::kernel_call& call, const events& dependencies) {
     return queue.submit([&](sycl::handler& handler) {
+      namespace ext = sycl::ext::oneapi::experimental;
       handler.depends_on(dependencies);
-      handler.set_arg(0, sycl::ext::oneapi::experimental::raw_kernel_arg(bytes.data(), bytes.size()));
-      handler.set_arg(1, sycl::local_accessor<std::byte, 1>(local_bytes, handler));
-      handler.parallel_for(range, *code);
+      if (call.functor_on_device != nullptr) {
+        handler.set_arg(0, call.functor_on_device);
+      } else {
+        handler.set_arg(0, ext::raw_kernel_arg(call.functor.data(), call.functor.size()));
+      }
+      ext::work_group_memory<std::byte[]> local(local_bytes, handler);
+      handler.set_arg(1, local);
+      handler.parallel_for(range, *call.code);
     });
   };
 }
@@ -228,23 +266,24 @@ std::size_t operation::allocated_local_bytes(std::size_t local_bytes) const {
   return bytes;
 }
 
-void operation::add(const detail::kernel_description* kernel, kernel_command step, step_order order) {
+void operation::add(const detail::kernel_description* kernel, kernel_command step, step_order order,
+                    std::span<const std::byte> functor) {
   check_open(is_open_, name_);
   if (std::exchange(begins_stage_, false)) order = step_order::next;
-  ctx_.state_->steps.push_back({kernel, std::move(step), order});
+  ctx_.state_->steps.push_back({kernel, std::move(step), order, {functor.begin(), functor.end()}});
 }
 
 #ifndef NULLSCOPE_SINGLE_SOURCE
 void operation::launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<1>& range,
                              std::size_t local_bytes, std::span<const std::byte> functor, step_order order) {
-  add(kernel, kernel_step(range, allocated_local_bytes(local_bytes), functor), order);
+  add(kernel, kernel_step(range, allocated_local_bytes(local_bytes)), order, functor);
 }
 #endif
 
 void operation::run(command step, step_order order) {
   add(
       nullptr,
-      [step = std::move(step)](sycl::queue& queue, const sycl::kernel*, const events& dependencies) {
+      [step = std::move(step)](sycl::queue& queue, const detail::kernel_call&, const events& dependencies) {
         return step(queue, dependencies);
       },
       order);

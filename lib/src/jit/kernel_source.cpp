@@ -12,6 +12,7 @@
 #include <nullscope/core/errors.hpp>
 #include <string_view>
 
+#include "lib/src/core/kernel_arguments.hpp"
 #include "lib/src/core/process_setup.hpp"
 #include "lib/src/jit/sha256.hpp"
 #ifdef __x86_64__
@@ -157,6 +158,7 @@ kernel_target::kernel_target(const sycl::device& device)
     std::ranges::copy(x86_options(platform.get_info<info::platform::vendor>()), std::back_inserter(options));
   }
   sub_group_sizes = properties(device).sub_group_sizes;
+  passes_address = detail::passes_address(device);
   compiler_identity = fmt::format("{}\n{}", runtime_build(), fmt::join(options, " "));
   identity = fmt::format("{}\n{}\n{} {}\n{} {}\n", compiler_identity, device.is_cpu() ? instruction_set() : "",
                          platform.get_info<info::platform::name>(), platform.get_info<info::platform::version>(),
@@ -176,7 +178,8 @@ kernel_source source_of(const kernel_description& kernel, const known_headers& h
     digest.add(std::as_bytes(std::span("", 1)));  // so that two texts are not taken for one
   };
   add(target.identity);
-  add(fmt::format("{} {} {} {} {}", kernel.type_name, include, kernel.bytes, kernel.alignment, sub_group));
+  const std::string_view pointer = target.passes_address ? "*" : "";
+  add(fmt::format("{} {} {} {} {} {}", kernel.type_name, include, kernel.bytes, kernel.alignment, sub_group, pointer));
   for (const auto& [path, text] : source.headers) {
     add(path);
     add(text);
@@ -191,14 +194,16 @@ kernel_source source_of(const kernel_description& kernel, const known_headers& h
       "              \"the host compiler lays out this kernel differently\");\n"
       "extern \"C\" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::nd_range_kernel<1>))\n"
       "{sub_group}"
-      "void {entry}(type_of_{entry} kernel, sycl::local_accessor<std::byte, 1> local) {{\n"
-      "  std::byte* memory = &local[0];\n"
+      "void {entry}(const type_of_{entry}{pointer} argument, ext::experimental::work_group_memory<std::byte[]> local) "
+      "{{\n"
+      "  const type_of_{entry} kernel = {pointer}argument;\n"
+      "  std::byte* memory = &static_cast<std::byte(&)[]>(local)[0];\n"
       "  memory += -reinterpret_cast<std::uintptr_t>(memory) & {mask};\n"
       "  kernel(ext::this_work_item::get_nd_item<1>(), memory);\n"
       "}}\n",
       fmt::arg("include", include), fmt::arg("entry", source.entry), fmt::arg("type", kernel.type_name),
       fmt::arg("bytes", kernel.bytes), fmt::arg("alignment", kernel.alignment), fmt::arg("sub_group", sub_group),
-      fmt::arg("mask", local_alignment - 1));
+      fmt::arg("pointer", pointer), fmt::arg("mask", local_alignment - 1));
   return source;
 }
 

@@ -34,6 +34,7 @@ struct kernel_target {
 
   std::vector<std::string> options;  ///< of the run-time compiler
   std::vector<std::int64_t> sub_group_sizes;
+  bool passes_address;            ///< kernels get the address of their functor
   std::string identity;           ///< text that is the same for the same target only
   std::string compiler_identity;  ///< the part of it that the front end depends on
 };

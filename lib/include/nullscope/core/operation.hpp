@@ -37,6 +37,17 @@ namespace nullscope {
 
 using events = std::vector<sycl::event>;
 
+namespace detail {
+
+/// What a step needs to launch a kernel that was compiled at run time.
+struct kernel_call {
+  const sycl::kernel* code = nullptr;
+  std::span<const std::byte> functor = {};
+  const std::byte* functor_on_device = nullptr;  ///< null where kernels get their functors by value
+};
+
+}  // namespace detail
+
 /// When a step of an operation runs.
 enum class step_order {
   next,   ///< after all steps before it
@@ -97,13 +108,14 @@ class operation {
 
  private:
   enum class memory_kind { device, host };
-  using kernel_command = std::function<sycl::event(sycl::queue&, const sycl::kernel*, const events&)>;
+  using kernel_command = std::function<sycl::event(sycl::queue&, const detail::kernel_call&, const events&)>;
 
   void close();
   void* take_bytes(std::int64_t count, std::size_t element_bytes, memory_kind kind);
   std::int64_t checked_size(const std::int64_t* begin, const std::int64_t* end) const;
   std::size_t allocated_local_bytes(std::size_t local_bytes) const;
-  void add(const detail::kernel_description* kernel, kernel_command step, step_order order);
+  void add(const detail::kernel_description* kernel, kernel_command step, step_order order,
+           std::span<const std::byte> functor = {});
 
   /// A launch of a kernel that is known by its description and its bytes: compiled once, not for every kernel.
   void launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<1>& range, std::size_t local_bytes,
@@ -129,7 +141,7 @@ void operation::launch(const sycl::nd_range<1>& range, std::size_t local_bytes, 
   const std::size_t allocated = allocated_local_bytes(local_bytes);
   add(
       &detail::description<Kernel>,
-      [=](sycl::queue& queue, const sycl::kernel*, const events& dependencies) {
+      [=](sycl::queue& queue, const detail::kernel_call&, const events& dependencies) {
         return queue.submit([&](sycl::handler& handler) {
           handler.depends_on(dependencies);
           sycl::local_accessor<std::byte, 1> local(allocated, handler);
