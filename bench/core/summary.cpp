@@ -26,7 +26,7 @@ std::string counter(const result* of, const std::string& name, const char* forma
   return entry == of->counters.end() ? "" : fmt::format(fmt::runtime(format), entry->second);
 }
 
-/// How many times as fast `a` is as `b`.
+/// The speed-up of `a` over `b`.
 std::string ratio(const result* a, const result* b) {
   if (a == nullptr || b == nullptr) return "";
   if (!a->failure.empty() || !b->failure.empty() || a->seconds <= 0) return "-";

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each kernel should reach on GPUs that are not here, on paper: its flops per byte against the peaks of the data sheets. Prints the
+"""What each kernel should reach on GPUs you do not have, on paper: its flops per byte against the peaks of the data sheets. Prints the
 table of docs/tuning.md."""
 
 # Peaks as the vendors state them: TFLOP/s of multiply-adds in f32 and f64, without matrix engines; GB/s of memory.

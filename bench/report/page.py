@@ -64,7 +64,7 @@ def pairs_of(run):
 
 
 def ratio_of(sycl, other):
-    """How many times as fast: the ratio of medians, and its range over the quartiles of both."""
+    """The speed-up: the ratio of medians, and its range over the quartiles of both."""
     (a1, a3), (b1, b3) = quartiles(sycl["seconds"]), quartiles(other["seconds"])
     return median(other["seconds"]) / median(sycl["seconds"]), b1 / a3, b3 / a1
 
@@ -108,7 +108,7 @@ def ratio_section(pairs):
     if not rows:
         return ""
     rows.sort(key=lambda row: (row[1], row[0]))
-    return ('<h2>Against the CPU paths</h2><p class="note">How many times as fast as the other path, on the same machine in the same run; '
+    return ('<h2>Against the CPU paths</h2><p class="note">Speed-up over the named CPU library, on the same machine in the same run; '
             "right of 1 is faster. The thin line spans the quartiles.</p>" + charts.ratio_bars(rows))
 
 

@@ -27,7 +27,7 @@ struct safetensors_content {
 /// Checks everything. Throws file_error; `file` is what messages begin with.
 safetensors_content parse_safetensors(const std::string& file, std::span<const std::byte> bytes);
 
-/// What stands before the data, and the entries in the order of their data.
+/// The header of the file, and the entries in the order of their data.
 struct safetensors_layout {
   std::string head;
   std::vector<const safetensors_entry*> order;

@@ -61,7 +61,7 @@ struct layer_weights {
   }
 };
 
-/// What stands before and after the layers.
+/// Weights outside the layers: embeddings, norms and classifier.
 template <class Element>
 struct outer_weights {
   view<Element, 2> token, position, segment, relative_bias;
