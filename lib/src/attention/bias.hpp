@@ -80,7 +80,7 @@ kernels::bias_gradient<T> take_bias_sums(operation& op, const view<T, 4>& d_bias
   }
   const auto sums = op.take_array<T>(d_bias.extent[0], d_bias.extent[1], result.tables, result.entries);
   result.sums = sums.data;
-  fill_zero(op, sums.data, sums.size());
+  fill_zero(op, sums);
   return result;
 }
 

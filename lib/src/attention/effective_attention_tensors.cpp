@@ -129,7 +129,7 @@ void clear(operation& op, effective_attention_tensors<T>& result) {
   for (tensor<T>* x :
        {&result.p, &result.u, &result.s, &result.log_sum_exp, &result.received_raw, &result.received_effective}) {
     if (x->size() == 0) continue;
-    detail::fill_zero(op, x->data(), x->size(), order);
+    detail::fill_zero(op, *x, order);
     order = step_order::beside;
   }
 }

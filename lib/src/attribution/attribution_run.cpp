@@ -11,7 +11,7 @@
 #include <nullscope/linalg/rows.hpp>
 #include <numeric>
 
-#include "lib/src/attribution/device_constants.hpp"
+#include "lib/src/attribution/identity.hpp"
 #include "lib/src/core/ranges.hpp"
 
 namespace nullscope::detail {

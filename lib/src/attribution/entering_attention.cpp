@@ -5,8 +5,8 @@
 #include <nullscope/linalg/gemm.hpp>
 
 #include "lib/src/attention/common.hpp"
-#include "lib/src/attribution/device_constants.hpp"
 #include "lib/src/attribution/tangent_layers.hpp"
+#include "lib/src/core/fill.hpp"
 #include "lib/src/core/ranges.hpp"
 #include "lib/src/core/team.hpp"
 
@@ -25,11 +25,12 @@ void tangent_layers<T>::attend_to_entering(operation& op, std::int64_t layer, co
   };
 
   // The query of the token itself, against all keys, which do not move here.
-  const T* zero = fill_zeros(op, op.take_array<T>(1)).data;
+  const view<T, 1> zero = op.take_array<T>(1);
+  fill_zero(op, zero);
   for (const slots_of_token& of : entering.tokens) {
     const std::int64_t keys = config_.causal ? of.token + 1 : tokens_;
     const auto still = [&](std::int64_t size) {
-      return view<const T, 5>{zero, {of.count, batch_, heads, keys, size}, {0, 0, 0, 0, 0}};
+      return view<const T, 5>{zero.data, {of.count, batch_, heads, keys, size}, {0, 0, 0, 0, 0}};
     };
     const auto row = [&](const auto& x) { return slice(x, 2, of.token, 1); };
     const attention_options options{.lengths = lengths_};

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "lib/src/attribution/attribution_run.hpp"
-#include "lib/src/attribution/device_constants.hpp"
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/fill.hpp"
 #include "lib/src/model/layer_forward.hpp"
 
 namespace nullscope {
@@ -116,7 +116,7 @@ tensor<T> dense_blocks(context& ctx, const transformer<T>& model, const token_ba
                    if (blocks[i].layer != work.options().layers[layer]) continue;
                    const view<T, 2> to = contiguous(result.data() + static_cast<std::int64_t>(i) * d * d, d, d);
                    if (blocks[i].hidden_token < first) {
-                     detail::fill_zeros(op, to);
+                     detail::fill_zero(op, to);
                    } else {
                      const view<T, 2> from =
                          select(select(tangents, 0, blocks[i].sequence), 0, blocks[i].hidden_token - first);

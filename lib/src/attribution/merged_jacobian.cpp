@@ -2,7 +2,7 @@
 #include <nullscope/linalg/gemm.hpp>
 #include <nullscope/linalg/rows.hpp>
 
-#include "lib/src/attribution/device_constants.hpp"
+#include "lib/src/attribution/identity.hpp"
 #include "lib/src/attribution/tangent_layers.hpp"
 
 namespace nullscope::detail {

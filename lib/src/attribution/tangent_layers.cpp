@@ -5,7 +5,7 @@
 #include <nullscope/linalg/rows.hpp>
 #include <nullscope/model/layers.hpp>
 
-#include "lib/src/attribution/device_constants.hpp"
+#include "lib/src/core/fill.hpp"
 
 namespace nullscope::detail {
 namespace {
@@ -82,7 +82,7 @@ tangent_memory<T> tangent_layers<T>::take_memory(operation& op, std::int64_t fir
   for (const layer_jacobians<T>& jacobians : jacobians_) is_merged &= !jacobians.is_absent();
   if (!is_merged) memory.activated = take(rows, config_.feed_forward);
   for (std::int64_t b = 0; first > 0 && b < batch_; ++b)
-    fill_zeros(op, slice(select(memory.projected, 0, b), 0, 0, first));
+    fill_zero(op, slice(select(memory.projected, 0, b), 0, 0, first));
   return memory;
 }
 
@@ -239,7 +239,7 @@ template <class T>
 view<T, 2> tangent_layers<T>::derivatives(operation& op, std::int64_t layer) const {
   const layer_record<T>& record = views_.layers[static_cast<std::size_t>(layer)];
   const view<T, 2> slope = op.take_array<T>(record.pre_activation.extent[0], record.pre_activation.extent[1]);
-  fill_ones(op, slope);
+  fill_value(op, slope, T(1));
   activation_backward(ctx_, {record.pre_activation, slope}, {slope, {}}, {.function = config_.function});
   return slope;
 }

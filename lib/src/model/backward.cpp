@@ -56,7 +56,7 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
   detail::pass<T> pass{ctx, config, batch.device_lengths(), options.training, options.dropout};
   pass.bias = detail::take_relative_bias(op, config, outer.relative_bias, s);
   pass.d_relative = d_outer.relative_bias;
-  const auto zero = [&](const auto& x) { detail::fill_zero(op, x.data, x.size()); };
+  const auto zero = [&](const auto& x) { detail::fill_zero(op, x); };
 
   // To the last hidden state (last_rows, d).
   const view<T, 2> d_hidden = op.take_array<T>(last_rows, d), d_other = op.take_array<T>(rows, d);

@@ -78,7 +78,7 @@ void attention_part_backward(operation& op, const pass<T>& p, const layer_weight
   view<T, 2> d_bias;
   if (!p.d_relative.is_absent()) {
     d_bias = op.take_array<T>(config.heads, 2 * shape.tokens - 1);
-    if (shape.is_narrow()) fill_zero(op, d_bias.data, d_bias.size());  // it leaves distances out
+    if (shape.is_narrow()) fill_zero(op, d_bias);  // it leaves distances out
   }
   attention_backward(
       p.ctx, {record.q, record.k, record.v, record.attended, record.log_sum_exp, d_attended, score_bias(p.bias, shape)},

@@ -7,6 +7,8 @@
 #include <nullscope/core/errors.hpp>
 #include <utility>
 
+#include "lib/src/core/fill.hpp"
+
 namespace nullscope {
 namespace {
 
@@ -82,9 +84,7 @@ const parameter* detail::find_parameter(std::span<const parameter> parameters, s
 
 template <class T>
 transformer<T>::transformer(context& ctx, const transformer_config& config)
-    : config_(config), parameters_(parameters_of(config)), values_(ctx, {flat_size(parameters_)}) {
-  if (values_.size() > 0) ctx.queue().fill(values_.data(), T(0), static_cast<std::size_t>(values_.size())).wait();
-}
+    : config_(config), parameters_(parameters_of(config)), values_(detail::zeros<T>(ctx, {flat_size(parameters_)})) {}
 
 template <class T>
 view<const T, 2> transformer<T>::matrix(std::string_view name) const {
@@ -110,13 +110,9 @@ void transformer<T>::initialise(context& ctx, std::uint64_t seed, initialisation
     const random_stream stream{seed, i};
     const bool is_table = p.name.starts_with("embedding.") && p.shape.size() == 2;
     if (p.name.ends_with(".gamma")) {
-      op.run([=](sycl::queue& queue, const events& dependencies) {
-        return queue.fill(values.data, T(1), static_cast<std::size_t>(values.extent[0]), dependencies);
-      });
+      detail::fill_value(op, values, T(1));
     } else if (p.shape.size() == 1) {
-      op.run([=](sycl::queue& queue, const events& dependencies) {
-        return queue.fill(values.data, T(0), static_cast<std::size_t>(values.extent[0]), dependencies);
-      });
+      detail::fill_zero(op, values);
     } else if (is_bert || is_table) {
       fill_normal(ctx, values, stream, {.mean = 0, .deviation = is_bert ? 0.02 : 1.0});
     } else {

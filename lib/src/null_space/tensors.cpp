@@ -4,6 +4,7 @@
 
 #include "lib/src/core/batches.hpp"
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/fill.hpp"
 
 namespace nullscope {
 namespace {
@@ -30,11 +31,7 @@ range_tensors<T> compute(context& ctx, const head_values<T>& operands, const ran
   const view<T, 3> basis = result.basis;
 
   operation op(ctx, range_basis_name);
-  if (!basis.empty()) {
-    op.run([=](sycl::queue& queue, const events& dependencies) {
-      return queue.fill(basis.data, T(0), static_cast<std::size_t>(basis.size()), dependencies);
-    });
-  }
+  detail::fill_zero(op, basis);
   range_basis(ctx, operands,
               range_results<T>{.u = slice(basis, 2, 0, columns), .s = result.s, .rank = rank, .status = status},
               options.tolerance);

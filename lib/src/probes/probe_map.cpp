@@ -81,8 +81,8 @@ void initialise_probe(operation& op, const probe_shape& shape, const view<T, 1>&
   if (shape.map != probe_map::mlp) return;
   fill_uniform(ctx, slice(parameters, 0, shape.second_weights(), shape.hidden * shape.width), {seed, 2 * stream + 1},
                between);
-  fill_zero(op, parameters.data + shape.first_weights(), shape.hidden);
-  fill_zero(op, parameters.data + shape.second_bias(), shape.width);
+  fill_zero(op, slice(parameters, 0, shape.first_weights(), shape.hidden));
+  fill_zero(op, slice(parameters, 0, shape.second_bias(), shape.width));
 }
 
 template void apply_probes(context&, const probe_shape&, const view<const float, 2>&, const probe_activations<float>&);

@@ -73,8 +73,8 @@ class trainer {
       initialise_probe(op, problem_.shape, select(parameters, 0, static_cast<std::int64_t>(i)), problem_.options.seed,
                        stream_of(probe_stream::parameters, fold, probes_[i].source));
     }
-    fill_zero(op, first_.data(), first_.size());
-    fill_zero(op, second_.data(), second_.size());
+    fill_zero(op, first_);
+    fill_zero(op, second_);
     op.submit_and_wait();
   }
 

@@ -67,9 +67,7 @@ sycl::event extract_structure(context& ctx, view<const double, 3> sum, const str
 template <class T>
 structure_accumulator<T>::structure_accumulator(context& ctx, std::int64_t heads, std::int64_t queries,
                                                 std::int64_t keys)
-    : sum_(ctx, {heads, queries, keys}) {
-  if (sum_.size() > 0) ctx.queue().fill(sum_.data(), T(0), static_cast<std::size_t>(sum_.size())).wait_and_throw();
-}
+    : sum_(detail::zeros<T>(ctx, {heads, queries, keys})) {}
 
 template <class T>
 sycl::event structure_accumulator<T>::add(context& ctx, view<const T, 4> a, const events& dependencies) {

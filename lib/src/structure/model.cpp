@@ -111,7 +111,7 @@ std::vector<structure_distances<T>> model_structure<T>::distances(context& ctx,
              view<const T, 3> a = dense_attention(op, heads);
              if (const std::int64_t count = a.extent[1]; count < tokens_) {
                const view<T, 3> padded = op.take_array<T>(heads_, tokens_, tokens_);
-               detail::fill_zero(op, padded.data, padded.size());
+               detail::fill_zero(op, padded);
                copy(ctx, a, slice(slice(padded, 1, 0, count), 2, 0, count));
                a = padded;
              }

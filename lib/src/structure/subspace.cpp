@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/fill.hpp"
 
 namespace nullscope {
 namespace {
@@ -59,8 +60,7 @@ task_subspace<T>::task_subspace(context& ctx, std::int64_t heads, std::int64_t t
   }
   check::device_type<T>("task_subspace", ctx);
   if (block_ == 0) block_ = 4 * tokens;
-  stack_ = tensor<T>(ctx, {heads, tokens_ + block_, tokens_});
-  ctx.queue().fill(stack_.data(), T(0), static_cast<std::size_t>(stack_.size())).wait_and_throw();
+  stack_ = detail::zeros<T>(ctx, {heads, tokens_ + block_, tokens_});
 }
 
 /// The triangle of what is in the stack; `to` (heads, S, S) may be the top of the stack itself.

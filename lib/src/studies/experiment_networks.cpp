@@ -9,6 +9,8 @@
 #include <nullscope/core/tensor.hpp>
 #include <nullscope/model/layers.hpp>
 #include <nullscope/training/training.hpp>
+
+#include "lib/src/core/fill.hpp"
 #include "lib/src/studies/synthetic_experiments.hpp"
 
 namespace nullscope {
@@ -118,7 +120,8 @@ class count_network {
   void train(const tensor<float>& counts, const tensor<std::int32_t>& labels, const experiment_training& training) {
     const std::int64_t rows = counts.shape()[0], steps = (rows + training.batch - 1) / training.batch;
     const std::int64_t batch = std::min(training.batch, rows), size = numbers_.size();
-    tensor<float> gradient(ctx_, {size}), first(ctx_, {size}, zeros(size)), second(ctx_, {size}, zeros(size));
+    tensor<float> gradient(ctx_, {size}), first = detail::zeros<float>(ctx_, {size}),
+                                          second = detail::zeros<float>(ctx_, {size});
     tensor<float> before(ctx_, {batch, hidden_}), between(ctx_, {batch, hidden_}), pull(ctx_, {batch, hidden_});
     tensor<float> result(ctx_, {batch, 2}), d_result(ctx_, {batch, 2});
     const layer_views<const float> at = layers(static_cast<const float*>(numbers_.data()));
@@ -159,8 +162,6 @@ class count_network {
     return {contiguous(numbers, hidden_, words_), contiguous(b1, hidden_), contiguous(w2, 2, hidden_),
             contiguous(w2 + 2 * hidden_, 2)};
   }
-
-  static std::vector<float> zeros(std::int64_t count) { return std::vector<float>(static_cast<std::size_t>(count)); }
 
   context& ctx_;
   std::int64_t words_, hidden_;

@@ -56,14 +56,11 @@ trainer<T>::state::state(context& c, transformer<T>&& m, const training_options&
   }
   const std::int64_t size = model.values().size();
   gradient = tensor<T>(ctx, {size});
-  first = tensor<T>(ctx, {size});
-  second = tensor<T>(ctx, {size});
+  first = detail::zeros<T>(ctx, {size});
+  second = detail::zeros<T>(ctx, {size});
   clip = tensor<T>(ctx, {2});
   losses = tensor<T>(ctx, {slots});
   correct = tensor<std::int64_t>(ctx, {slots});
-  for (T* moment : {first.data(), second.data()}) {
-    ctx.queue().fill(moment, T(0), static_cast<std::size_t>(size)).wait_and_throw();
-  }
 }
 
 /// Memory for a batch of this shape; it grows, and is then as large as the largest batch in each extent.
@@ -146,7 +143,7 @@ void trainer<T>::state::step_alone(std::span<const training_example> examples) {
   reserve(batch.tokens);
   ++steps;
   operation op(ctx, "training step", {last});
-  detail::fill_zero(op, gradient.data(), gradient.size());
+  detail::fill_zero(op, gradient);
   compute(batch, 1);
   update();
   last = op.submit();
@@ -167,7 +164,7 @@ void trainer<T>::state::step_together(std::span<const training_example> examples
     const detail::device_batch batch(upload, model.config(), own);
     reserve(batch.tokens);
     operation op(ctx, "training step", {last});
-    detail::fill_zero(op, gradient.data(), gradient.size());
+    detail::fill_zero(op, gradient);
     compute(batch, share);
     op.submit_and_wait();
     const std::vector<T> part = gradient.to_host();
