@@ -1,15 +1,15 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <nullscope/core/errors.hpp>
-#include <nullscope/training/training.hpp>
 #include <numeric>
+#include <optional>
 
 #include "lib/src/core/checks.hpp"
-#include "lib/src/core/fill.hpp"
 #include "lib/src/core/ranges.hpp"
 #include "lib/src/explain/random_draws.hpp"
 #include "lib/src/probes/probe_fit.hpp"
+#include "lib/src/training/optimizer_state.hpp"
+#include "lib/src/training/training_loop.hpp"
 
 namespace nullscope::detail {
 namespace {
@@ -20,9 +20,13 @@ template <class T>
 class trainer {
  public:
   trainer(const probe_problem<T>& problem, std::span<const probe> probes)
-      : problem_(problem), ctx_(problem.ctx), probes_(probes), rows_(problem.options.training.batch) {
+      : problem_(problem),
+        ctx_(problem.ctx),
+        probes_(probes),
+        rows_(problem.options.training.batch),
+        optimizer_(ctx_, std::ssize(probes) * problem.shape.size()) {
     const std::int64_t count = std::ssize(probes), size = problem.shape.size(), d = problem.shape.width;
-    for (tensor<T>* of : {&parameters_, &first_, &second_, &gradient_, &best_}) *of = tensor<T>(ctx_, {count, size});
+    for (tensor<T>* of : {&parameters_, &best_parameters_}) *of = tensor<T>(ctx_, {count, size});
     e_ = tensor<T>(ctx_, {count, rows_, d});
     y_ = tensor<T>(ctx_, {count, rows_, d});
     if (problem.shape.map == probe_map::mlp) {
@@ -31,8 +35,7 @@ class trainer {
     }
     slots_.resize(probes.size());
     std::iota(slots_.begin(), slots_.end(), std::size_t{0});
-    lowest_.assign(probes.size(), std::numeric_limits<double>::infinity());
-    best_epoch_.assign(probes.size(), 0);
+    best_.resize(probes.size());
     last_epoch_.assign(probes.size(), 0);
     steps_.assign(problem.folds.size(), 0);
     std::int64_t longest = 0;
@@ -43,16 +46,31 @@ class trainer {
   }
 
   fitted_probes<T> train(const training_report& report) {
-    for (std::int64_t epoch = 1; !slots_.empty() && epoch <= problem_.options.training.most_epochs; ++epoch) {
-      train_epoch(epoch, report);
-      keep_best(epoch, validate());
-    }
-    return {std::move(best_), lowest_, last_epoch_};
+    const training_loop loop{
+        .begin_epoch = [&](std::int64_t epoch) { return begin_epoch(epoch); },
+        .train = [&](const loop_position& at) { return train_batches(at); },
+        .report =
+            [&](const loop_position& at) {
+              report({.epoch = at.epoch, .step = at.batch, .steps = at.batches, .training = training()});
+              return true;
+            },
+        .end_epoch =
+            [&](std::int64_t epoch) {
+              keep_best(epoch, validate());
+              return !slots_.empty();
+            }};
+    loop_position at;
+    run_epochs(loop, problem_.options.training.most_epochs, at);
+    std::vector<double> lowest;
+    for (const best_epoch& one : best_) lowest.push_back(-one.score);
+    return {std::move(best_parameters_), lowest, last_epoch_};
   }
 
  private:
   std::int64_t training() const { return std::ssize(slots_); }
-  view<T, 2> of_slots(tensor<T>& of) const { return slice(view<T, 2>(of), 0, 0, training()); }
+  view<T, 2> of_slots(tensor<T>& of) const {  // (training, numbers of a probe)
+    return contiguous(of.data(), training(), of.size() / std::ssize(probes_));
+  }
   probe_activations<T> activations() {
     const probe_activations<T> all{e_, y_, pre_, post_};
     return all.first(training());
@@ -73,8 +91,6 @@ class trainer {
       initialise_probe(op, problem_.shape, select(parameters, 0, static_cast<std::int64_t>(i)), problem_.options.seed,
                        stream_of(probe_stream::parameters, fold, probes_[i].source));
     }
-    fill_zero(op, first_);
-    fill_zero(op, second_);
     op.submit_and_wait();
   }
 
@@ -94,21 +110,22 @@ class trainer {
     return lists;
   }
 
-  void train_epoch(std::int64_t epoch, const training_report& report) {
-    constexpr std::int64_t steps_together = 8;
-    const std::vector<token_list> tokens = shuffled(epoch);
-    const device_lists lists(ctx_, tokens, choices(), problem_.options.offset);
-    const std::int64_t batches = ceil_div(lists.longest(), rows_);
-    for (std::int64_t first = 0; first < batches; first += steps_together) {
-      const std::int64_t end = std::min(first + steps_together, batches);
-      operation op(ctx_, probes_name);
-      for (std::int64_t b = first; b < end; ++b) {
-        compute_gradients(op, lists.from(b * rows_));
-        update(tokens, b * rows_);
-      }
-      op.submit_and_wait();
-      report({.epoch = epoch, .step = end, .steps = batches, .training = training()});
+  std::int64_t begin_epoch(std::int64_t epoch) {
+    tokens_ = shuffled(epoch);
+    lists_.emplace(ctx_, tokens_, choices(), problem_.options.offset);
+    return ceil_div(lists_->longest(), rows_);
+  }
+
+  std::int64_t train_batches(const loop_position& at) {
+    constexpr std::int64_t together = 8;
+    const std::int64_t end = std::min(at.batch + together, at.batches);
+    operation op(ctx_, probes_name);
+    for (std::int64_t b = at.batch; b < end; ++b) {
+      compute_gradients(op, lists_->from(b * rows_));
+      update(b * rows_);
     }
+    op.submit_and_wait();
+    return end - at.batch;
   }
 
   void compute_gradients(operation& op, const kernels::probe_lists& lists) {
@@ -117,12 +134,12 @@ class trainer {
     problem_.data.gather(op, lists, x.e);
     apply_probes<T>(ctx_, problem_.shape, parameters, x);
     problem_.data.loss(op, lists, problem_.loss, x.y, of_slots(step_loss_), true);
-    probe_gradients<T>(ctx_, problem_.shape, parameters, x, of_slots(gradient_));
+    probe_gradients<T>(ctx_, problem_.shape, parameters, x, of_slots(optimizer_.gradient));
   }
 
   /// One step of Adam for each fold that has tokens left.
-  void update(const std::vector<token_list>& tokens, std::int64_t first) {
-    for (std::size_t fold = 0; fold < tokens.size(); ++fold) steps_[fold] += std::ssize(tokens[fold]) > first;
+  void update(std::int64_t first) {
+    for (std::size_t fold = 0; fold < tokens_.size(); ++fold) steps_[fold] += std::ssize(tokens_[fold]) > first;
     const std::int64_t size = problem_.shape.size();
     for (std::size_t begin = 0, end = 0; begin < slots_.size(); begin = end) {
       const probe& one = probes_[slots_[begin]];
@@ -131,14 +148,10 @@ class trainer {
         return other.place == one.place && other.learning_rate == one.learning_rate;
       };
       for (end = begin; end < slots_.size() && belongs(end);) ++end;
-      if (std::ssize(tokens[one.place]) <= first) continue;
-      const auto part = [&](tensor<T>& of) {
-        return contiguous(of.data() + static_cast<std::int64_t>(begin) * size,
-                          static_cast<std::int64_t>(end - begin) * size);
-      };
-      adam(ctx_, adam_operands<T>{.gradient = part(gradient_)},
-           adam_state<T>{part(parameters_), part(first_), part(second_)},
-           {.learning_rate = one.learning_rate, .step = steps_[one.place]});
+      if (std::ssize(tokens_[one.place]) <= first) continue;
+      const std::int64_t number = static_cast<std::int64_t>(begin) * size;
+      optimizer_.update(ctx_, contiguous(parameters_.data() + number, static_cast<std::int64_t>(end - begin) * size),
+                        number, {.learning_rate = one.learning_rate}, steps_[one.place]);
     }
   }
 
@@ -175,16 +188,13 @@ class trainer {
     for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
       const std::size_t i = slots_[slot];
       last_epoch_[i] = epoch;
-      if (losses[slot] < lowest_[i]) {
-        lowest_[i] = losses[slot];
-        best_epoch_[i] = epoch;
-        copy_probe(op, parameters_, slot, best_, i);
-      }
-      if (epoch - best_epoch_[i] < training.patience) stay.push_back(slot);
+      if (best_[i].update(epoch, -losses[slot])) copy_probe(op, parameters_, slot, best_parameters_, i);
+      if (!best_[i].is_stale(epoch, training.patience)) stay.push_back(slot);
     }
     for (std::size_t to = 0; to < stay.size(); ++to) {  // from left to right: no slot is overwritten before it moved
       if (stay[to] == to) continue;
-      for (tensor<T>* of : {&parameters_, &first_, &second_}) copy_probe(op, *of, stay[to], *of, to);
+      for (tensor<T>* of : {&parameters_, &optimizer_.first, &optimizer_.second})
+        copy_probe(op, *of, stay[to], *of, to);
     }
     op.submit_and_wait();
     std::vector<std::size_t> left;
@@ -218,13 +228,16 @@ class trainer {
   const probe_problem<T>& problem_;
   context& ctx_;
   std::span<const probe> probes_;
-  std::int64_t rows_;  // of a batch
-  tensor<T> parameters_, first_, second_, gradient_, best_;
+  std::int64_t rows_;                       // of a batch
+  tensor<T> parameters_, best_parameters_;  // (probes, size)
+  optimizer_state<T> optimizer_;
   tensor<T> e_, y_, pre_, post_, losses_, step_loss_;
-  std::vector<std::size_t> slots_;  // which probe is in which slot
-  std::vector<double> lowest_;
-  std::vector<std::int64_t> best_epoch_, last_epoch_;  // of probes
-  std::vector<std::int64_t> steps_;                    // of folds
+  std::vector<std::size_t> slots_;        // which probe is in which slot
+  std::vector<best_epoch> best_;          // of probes
+  std::vector<std::int64_t> last_epoch_;  // of probes
+  std::vector<std::int64_t> steps_;       // of folds
+  std::vector<token_list> tokens_;        // of folds, in the order of this epoch
+  std::optional<device_lists> lists_;     // the same on the device
 };
 
 }  // namespace

@@ -10,8 +10,10 @@
 #include <nullscope/model/layers.hpp>
 #include <nullscope/training/training.hpp>
 
-#include "lib/src/core/fill.hpp"
+#include "lib/src/core/ranges.hpp"
 #include "lib/src/studies/synthetic_experiments.hpp"
+#include "lib/src/training/optimizer_state.hpp"
+#include "lib/src/training/training_loop.hpp"
 
 namespace nullscope {
 namespace {
@@ -117,34 +119,33 @@ class count_network {
     return {found.begin(), found.end()};
   }
 
+  /// One pass over the rows, in their order.
   void train(const tensor<float>& counts, const tensor<std::int32_t>& labels, const experiment_training& training) {
-    const std::int64_t rows = counts.shape()[0], steps = (rows + training.batch - 1) / training.batch;
-    const std::int64_t batch = std::min(training.batch, rows), size = numbers_.size();
-    tensor<float> gradient(ctx_, {size}), first = detail::zeros<float>(ctx_, {size}),
-                                          second = detail::zeros<float>(ctx_, {size});
-    tensor<float> before(ctx_, {batch, hidden_}), between(ctx_, {batch, hidden_}), pull(ctx_, {batch, hidden_});
-    tensor<float> result(ctx_, {batch, 2}), d_result(ctx_, {batch, 2});
-    const layer_views<const float> at = layers(static_cast<const float*>(numbers_.data()));
-    const layer_views<float> d = layers(gradient.data());
-    for (std::int64_t step = 1; step <= steps; ++step) {
-      const std::int64_t from = (step - 1) * training.batch, count = std::min(training.batch, rows - from);
-      const auto part = [&](tensor<float>& all) { return slice(view<float, 2>(all), 0, 0, count); };
-      const view<const float, 2> x = slice(view<const float, 2>(counts), 0, from, count);
-      operation op(ctx_, "train_network");
-      linear(ctx_, {x, at.w1, at.b1}, {.y = part(between), .pre_activation = part(before)}, {activation::relu});
-      linear(ctx_, {part(between), at.w2, at.b2}, {.y = part(result)});
-      cross_entropy(ctx_, {part(result), slice(view<const std::int32_t, 1>(labels), 0, from, count)},
-                    {.d_logits = part(d_result)});
-      linear_backward(ctx_, {part(between), at.w2, part(d_result)}, {part(pull), d.w2, d.b2}, {.accumulate = false});
-      activation_backward(ctx_, {part(before), part(pull)}, {part(pull), d.b1},
-                          {.function = activation::relu, .accumulate = false});
-      linear_backward(ctx_, {x, at.w1, part(pull)}, {.d_w = d.w1}, {.accumulate = false});
-      const double share = static_cast<double>(step - 1) / static_cast<double>(steps);
-      adam(ctx_, {.gradient = gradient}, {numbers_, first, second},
-           {.learning_rate = training.learning_rate * (1 - share), .step = step});
-      op.submit_and_wait();
-      if (training.progress) training.progress(static_cast<double>(step) / static_cast<double>(steps));
-    }
+    const std::int64_t rows = counts.shape()[0], steps = detail::ceil_div(rows, training.batch);
+    const training_options options{
+        .learning_rate = training.learning_rate, .schedule = learning_schedule::linear, .total_steps = steps};
+    detail::optimizer_state<float> optimizer(ctx_, numbers_.size());
+    step_memory memory(ctx_, std::min(training.batch, rows), hidden_);
+    const detail::training_loop loop{
+        .begin_epoch = [&](std::int64_t) { return steps; },
+        .train =
+            [&](const detail::loop_position& at) {
+              const std::int64_t from = at.batch * training.batch, count = std::min(training.batch, rows - from);
+              operation op(ctx_, "train_network");
+              compute_gradient(slice(view<const float, 2>(counts), 0, from, count),
+                               slice(view<const std::int32_t, 1>(labels), 0, from, count), memory.first(count),
+                               layers(optimizer.gradient.data()));
+              optimizer.update(ctx_, numbers_, 0, options, at.batch + 1);
+              op.submit_and_wait();
+              return std::int64_t{1};
+            },
+        .report =
+            [&](const detail::loop_position& at) {
+              if (training.progress) training.progress(static_cast<double>(at.batch) / static_cast<double>(steps));
+              return true;
+            }};
+    detail::loop_position at;
+    detail::run_epochs(loop, 1, at);
   }
 
  private:
@@ -155,6 +156,40 @@ class count_network {
     view<T, 2> w2;
     view<T, 1> b2;
   };
+
+  /// What a step keeps of a batch, each (rows, hidden) or (rows, 2).
+  struct step_views {
+    view<float, 2> before, between, pull, result, d_result;
+  };
+  struct step_memory {
+    tensor<float> before, between, pull, result, d_result;
+
+    step_memory(context& ctx, std::int64_t batch, std::int64_t hidden)
+        : before(ctx, {batch, hidden}),
+          between(ctx, {batch, hidden}),
+          pull(ctx, {batch, hidden}),
+          result(ctx, {batch, 2}),
+          d_result(ctx, {batch, 2}) {}
+
+    step_views first(std::int64_t rows) {
+      const auto part = [&](tensor<float>& all) { return slice(view<float, 2>(all), 0, 0, rows); };
+      return {part(before), part(between), part(pull), part(result), part(d_result)};
+    }
+  };
+
+  /// d = the gradient of the mean loss of these rows.
+  void compute_gradient(const view<const float, 2>& x, const view<const std::int32_t, 1>& labels, const step_views& at,
+                        const layer_views<float>& d) {
+    const layer_views<const float> w = layers(static_cast<const float*>(numbers_.data()));
+    linear(ctx_, {x, w.w1, w.b1}, {.y = at.between, .pre_activation = at.before}, {activation::relu});
+    linear(ctx_, {at.between, w.w2, w.b2}, {.y = at.result});
+    cross_entropy(ctx_, {at.result, labels}, {.d_logits = at.d_result});
+    linear_backward(ctx_, {at.between, w.w2, at.d_result}, {at.pull, d.w2, d.b2}, {.accumulate = false});
+    activation_backward(ctx_, {at.before, at.pull}, {at.pull, d.b1},
+                        {.function = activation::relu, .accumulate = false});
+    linear_backward(ctx_, {x, w.w1, at.pull}, {.d_w = d.w1}, {.accumulate = false});
+  }
+
   template <class T>
   layer_views<T> layers(T* numbers) const {
     T* const b1 = numbers + words_ * hidden_;

@@ -10,7 +10,10 @@
 #include <nullscope/structure/model_structure.hpp>
 #include <nullscope/structure/structure_norm.hpp>
 #include <nullscope/training/training.hpp>
+
+#include "lib/src/core/ranges.hpp"
 #include "lib/src/studies/reversal_experiment.hpp"
+#include "lib/src/training/training_loop.hpp"
 
 namespace nullscope {
 namespace {
@@ -68,14 +71,23 @@ transformer_config config_of(const reversal_options& options) {
 void train(trainer<float>& training, const reversal_options& options, const std::vector<training_example>& test,
            reversal_result& result) {
   constexpr std::int64_t round = 100;  // steps between two tests
-  while (result.steps < options.most_steps && result.accuracy <= options.accuracy) {
-    for (std::int64_t end = std::min(result.steps + round, options.most_steps); result.steps < end; ++result.steps) {
-      training.step(draw_examples(options, training_stream, result.steps * options.batch, options.batch));
-    }
-    training.wait();
-    result.accuracy = training.evaluate(test).accuracy();
-    if (options.progress) options.progress(result.steps, result.accuracy);
-  }
+  const detail::training_loop loop{
+      .begin_epoch = [&](std::int64_t) { return std::min(round, options.most_steps - result.steps); },
+      .train =
+          [&](const detail::loop_position&) {
+            training.step(draw_examples(options, training_stream, result.steps * options.batch, options.batch));
+            ++result.steps;
+            return std::int64_t{1};
+          },
+      .end_epoch =
+          [&](std::int64_t) {
+            training.wait();
+            result.accuracy = training.evaluate(test).accuracy();
+            if (options.progress) options.progress(result.steps, result.accuracy);
+            return result.accuracy <= options.accuracy;
+          }};
+  detail::loop_position at;
+  detail::run_epochs(loop, detail::ceil_div(options.most_steps, round), at);
 }
 
 double share_on_antidiagonal(const std::vector<float>& w, std::int64_t tokens) {

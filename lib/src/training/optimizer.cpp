@@ -4,9 +4,11 @@
 
 #include "kernels/training/adam.hpp"
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/fill.hpp"
 #include "lib/src/core/ranges.hpp"
 #include "lib/src/core/strides.hpp"
 #include "lib/src/core/team.hpp"
+#include "lib/src/training/optimizer_state.hpp"
 
 namespace nullscope {
 namespace {
@@ -116,5 +118,31 @@ sycl::event clip_scale(context& ctx, view<const double, 1> gradient, const clip_
                        double largest_norm, const events& dependencies) {
   return run_clip(ctx, gradient, results, largest_norm, dependencies);
 }
+
+template <class T>
+detail::optimizer_state<T>::optimizer_state(context& ctx, std::int64_t size)
+    : gradient(ctx, {size}), first(zeros<T>(ctx, {size})), second(zeros<T>(ctx, {size})), clip(ctx, {2}) {}
+
+template <class T>
+void detail::optimizer_state<T>::update(context& ctx, const view<T, 1>& parameters, std::int64_t begin,
+                                        const training_options& options, std::int64_t step) {
+  const auto part = [&](tensor<T>& of) { return slice(view<T, 1>(of), 0, begin, parameters.extent[0]); };
+  adam_operands<T> operands{part(gradient)};
+  if (options.largest_norm > 0) {
+    const view<T, 1> norm = slice(view<T, 1>(clip), 0, 0, 1), scale = slice(view<T, 1>(clip), 0, 1, 1);
+    clip_scale(ctx, operands.gradient, {norm, scale}, options.largest_norm);
+    operands.gradient_scale = scale;
+  }
+  adam(ctx, operands, {parameters, part(first), part(second)},
+       {.learning_rate = learning_rate_at(options, step),
+        .beta1 = options.beta1,
+        .beta2 = options.beta2,
+        .epsilon = options.epsilon,
+        .weight_decay = options.weight_decay,
+        .step = step});
+}
+
+template struct detail::optimizer_state<float>;
+template struct detail::optimizer_state<double>;
 
 }  // namespace nullscope

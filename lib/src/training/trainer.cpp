@@ -47,18 +47,18 @@ double learning_rate_at(const training_options& options, std::int64_t step) {
 
 template <class T>
 trainer<T>::state::state(context& c, transformer<T>&& m, const training_options& o, training_ranks<T>&& r)
-    : ctx(c), upload(detail::upload_context(c)), model(std::move(m)), options(o), ranks(std::move(r)) {
+    : ctx(c),
+      upload(detail::upload_context(c)),
+      model(std::move(m)),
+      options(o),
+      ranks(std::move(r)),
+      optimizer(c, model.values().size()) {
   detail::check_head("trainer", model.config());
   check_options(options);
   if (ranks.count < 1 || ranks.rank < 0 || ranks.rank >= ranks.count || (ranks.count > 1 && !ranks.sum)) {
     throw invalid_argument(fmt::format("trainer: rank {} of {}{}", ranks.rank, ranks.count,
                                        ranks.sum ? "" : ", without a function that sums"));
   }
-  const std::int64_t size = model.values().size();
-  gradient = tensor<T>(ctx, {size});
-  first = detail::zeros<T>(ctx, {size});
-  second = detail::zeros<T>(ctx, {size});
-  clip = tensor<T>(ctx, {2});
   losses = tensor<T>(ctx, {slots});
   correct = tensor<std::int64_t>(ctx, {slots});
 }
@@ -103,25 +103,7 @@ void trainer<T>::state::compute(const detail::device_batch& batch, double share)
   if (share != 1) scale(ctx, d_logits, d_logits, static_cast<T>(share));
   const forward_results<T> at = detail::logits_at(config, batch.tokens, logits.data());
   backward(ctx, model, batch.tokens, {.d_logits = at.logits, .d_token_logits = at.token_logits},
-           {.d_parameters = gradient}, pass_options);
-}
-
-template <class T>
-void trainer<T>::state::update() {
-  adam_operands<T> operands{gradient};
-  if (options.largest_norm > 0) {
-    const view<T, 1> norm = contiguous(clip.data(), 1), scale = contiguous(clip.data() + 1, 1);
-    clip_scale(ctx, gradient, {norm, scale}, options.largest_norm);
-    operands.gradient_scale = scale;
-  }
-  adam(ctx, operands, {model.values(), first, second},
-       {.learning_rate = learning_rate_at(options, steps),
-        .beta1 = options.beta1,
-        .beta2 = options.beta2,
-        .epsilon = options.epsilon,
-        .weight_decay = options.weight_decay,
-        .decoupled = true,
-        .step = steps});
+           {.d_parameters = optimizer.gradient}, pass_options);
 }
 
 template <class T>
@@ -143,9 +125,9 @@ void trainer<T>::state::step_alone(std::span<const training_example> examples) {
   reserve(batch.tokens);
   ++steps;
   operation op(ctx, "training step", {last});
-  detail::fill_zero(op, gradient);
+  detail::fill_zero(op, optimizer.gradient);
   compute(batch, 1);
-  update();
+  optimizer.update(ctx, model.values(), 0, options, steps);
   last = op.submit();
   counted.push_back(batch.counted);
   in_flight.add(last, std::move(batch));
@@ -158,31 +140,31 @@ void trainer<T>::state::step_together(std::span<const training_example> examples
   const auto own = examples.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
   const std::int64_t all_labels = detail::count_labels(examples), own_labels = detail::count_labels(own);
   ++steps;
-  std::vector<T> sums(static_cast<std::size_t>(gradient.size()) + 2, T(0));  // the gradient, loss, correct answers
+  const std::size_t size = static_cast<std::size_t>(optimizer.gradient.size());
+  std::vector<T> sums(size + 2, T(0));  // the gradient, loss, correct answers
   if (own_labels > 0) {
     const double share = static_cast<double>(own_labels) / static_cast<double>(all_labels);
     const detail::device_batch batch(upload, model.config(), own);
     reserve(batch.tokens);
     operation op(ctx, "training step", {last});
-    detail::fill_zero(op, gradient);
+    detail::fill_zero(op, optimizer.gradient);
     compute(batch, share);
     op.submit_and_wait();
-    const std::vector<T> part = gradient.to_host();
+    const std::vector<T> part = optimizer.gradient.to_host();
     std::ranges::copy(part, sums.begin());
     T loss = 0;
     std::int64_t own_correct = 0;
     detail::copy(ctx.queue(), losses.data(), &loss, sizeof(loss));
     detail::copy(ctx.queue(), correct.data(), &own_correct, sizeof(own_correct));
-    sums[part.size()] = static_cast<T>(share) * loss;
-    sums[part.size() + 1] = static_cast<T>(own_correct);
+    sums[size] = static_cast<T>(share) * loss;
+    sums[size + 1] = static_cast<T>(own_correct);
   }
   ranks.sum(sums);
   last.wait_and_throw();  // the step before reads the gradient; a rank without labels has not waited for it yet
-  gradient.copy_from(std::span<const T>(sums).first(static_cast<std::size_t>(gradient.size())));
+  optimizer.gradient.copy_from(std::span<const T>(sums).first(size));
   operation op(ctx, "training step");
-  update();
+  optimizer.update(ctx, model.values(), 0, options, steps);
   last = op.submit();
-  const std::size_t size = static_cast<std::size_t>(gradient.size());
   keep_sums(sums[size], std::llround(static_cast<double>(sums[size + 1])), all_labels, steps);
 }
 

@@ -47,8 +47,8 @@ template <class T>
 void trainer<T>::save(const std::filesystem::path& path, const std::string& progress) {
   state_->drain();
   const std::vector<std::pair<const char*, const tensor<T>*>> tensors{{"parameters", &state_->model.values()},
-                                                                      {"adam.first", &state_->first},
-                                                                      {"adam.second", &state_->second},
+                                                                      {"adam.first", &state_->optimizer.first},
+                                                                      {"adam.second", &state_->optimizer.second},
                                                                       {"best", &state_->best}};
   std::vector<std::vector<T>> numbers;
   for (const auto& [name, values] : tensors) numbers.push_back(values->to_host());
@@ -99,8 +99,8 @@ std::string trainer<T>::load(const std::filesystem::path& path) {
                        second = read("adam.second", size), best = read("best", best_size);
   wait();
   state_->model.values().copy_from(parameters);
-  state_->first.copy_from(first);
-  state_->second.copy_from(second);
+  state_->optimizer.first.copy_from(first);
+  state_->optimizer.second.copy_from(second);
   state_->best = best_size == 0 ? tensor<T>() : tensor<T>(state_->ctx, {size}, best);
   state_->steps = taken;
   state_->counted.clear();

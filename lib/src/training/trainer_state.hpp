@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "lib/src/training/optimizer_state.hpp"
 #include "lib/src/training/training_batch.hpp"
 
 namespace nullscope {
@@ -24,8 +25,8 @@ struct trainer<T>::state {
   training_ranks<T> ranks;
   std::int64_t steps = 0;
 
-  tensor<T> gradient, first, second, best;  // flat, as the parameters; best is empty before there is one
-  tensor<T> clip;                           // (2): norm and scale
+  detail::optimizer_state<T> optimizer;
+  tensor<T> best;  // flat, as the parameters; empty before there is one
   std::optional<forward_record<T>> record;
   std::int64_t record_batch = 0, record_tokens = 0;
   tensor<T> logits;
@@ -42,7 +43,6 @@ struct trainer<T>::state {
  private:
   void reserve(const token_batch& tokens);
   void compute(const detail::device_batch& batch, double share);
-  void update();
   void step_alone(std::span<const training_example> examples);
   void step_together(std::span<const training_example> examples);
   void keep_sums(T mean_loss, std::int64_t correct_rows, std::int64_t count, std::int64_t step_number);

@@ -7,6 +7,7 @@
 #include <nullscope/training/training.hpp>
 
 #include "lib/src/io/json_reader.hpp"
+#include "lib/src/training/training_loop.hpp"
 
 namespace nullscope {
 
@@ -82,13 +83,14 @@ class epochs_run {
 
   training_history go() {
     if (options_.resume && std::filesystem::exists(options_.checkpoint)) read_checkpoint();
-    while (epoch_ <= options_.epochs && !is_out_of_patience()) {
-      if (!train_epoch()) {
-        write_checkpoint();
-        history_.was_interrupted = true;
-        return history_;
-      }
-      finish_epoch();
+    const detail::training_loop loop{.begin_epoch = [&](std::int64_t epoch) { return begin_epoch(epoch); },
+                                     .train = [&](const detail::loop_position& at) { return train_batch(at.batch); },
+                                     .report = [&](const detail::loop_position& at) { return report(at); },
+                                     .end_epoch = [&](std::int64_t epoch) { return end_epoch(epoch); }};
+    if (!is_out_of_patience() && !detail::run_epochs(loop, options_.epochs, at_)) {
+      write_checkpoint();
+      history_.was_interrupted = true;
+      return history_;
     }
     training_.restore_best();
     return history_;
@@ -96,48 +98,53 @@ class epochs_run {
 
  private:
   bool is_out_of_patience() const {
-    return options_.patience > 0 && !history_.epochs.empty() && epoch_ - 1 - history_.best_epoch >= options_.patience;
+    return options_.patience > 0 && best_.epoch > 0 && best_.is_stale(at_.epoch - 1, options_.patience);
   }
 
   bool is_shared() const { return training_.ranks().count > 1; }
 
-  /// False if the run was interrupted.
-  bool train_epoch() {
-    const auto batches = epoch_batches(split_.training, lengths_, options_.batch, options_.seed, epoch_);
-    batches_ = std::ssize(batches);
+  std::int64_t begin_epoch(std::int64_t epoch) {
+    batches_ = epoch_batches(split_.training, lengths_, options_.batch, options_.seed, epoch);
     begun_ = steady::now();
-    while (done_ < batches_) {
-      const std::vector<std::int64_t>& batch = batches[static_cast<std::size_t>(done_)];
-      training_.step(pick(examples_, batch));
-      for (const std::int64_t index : batch) tokens_ += lengths_[static_cast<std::size_t>(index)];
-      ++done_;
-      constexpr double tick = 0.4;  // seconds
-      if (!is_shared() && seconds_since(ticked_) < tick && done_ < batches_) continue;
-      if (!report()) return false;
-      ticked_ = steady::now();
-      if (seconds_since(saved_) >= options_.checkpoint_seconds) write_checkpoint();
-    }
-    return true;
+    return std::ssize(batches_);
+  }
+
+  std::int64_t train_batch(std::int64_t number) {
+    const std::vector<std::int64_t>& batch = batches_[static_cast<std::size_t>(number)];
+    training_.step(pick(examples_, batch));
+    for (const std::int64_t index : batch) tokens_ += lengths_[static_cast<std::size_t>(index)];
+    return 1;
   }
 
   double seconds() const { return seconds_ + seconds_since(begun_); }
 
-  bool report() {
+  /// A few times per second: progress, and a checkpoint if it is time. False if the run shall end.
+  bool report(const detail::loop_position& at) {
+    constexpr double tick = 0.4;  // seconds
+    if (!is_shared() && seconds_since(ticked_) < tick && at.batch < at.batches) return true;
+    if (!goes_on(at)) return false;
+    ticked_ = steady::now();
+    if (seconds_since(saved_) >= options_.checkpoint_seconds) write_checkpoint();
+    return true;
+  }
+
+  bool goes_on(const detail::loop_position& at) {
     training_.add_sums(sums_);
-    bool goes_on = true;
+    bool result = true;
     if (options_.go_on) {
-      goes_on = options_.go_on({epoch_, done_, batches_, sums_, static_cast<double>(tokens_) / seconds()});
+      result = options_.go_on({at.epoch, at.batch, at.batches, sums_, static_cast<double>(tokens_) / seconds()});
     }
-    if (!is_shared()) return goes_on;
-    std::vector<T> refusals{goes_on ? T(0) : T(1)};
+    if (!is_shared()) return result;
+    std::vector<T> refusals{result ? T(0) : T(1)};
     training_.ranks().sum(refusals);
     return refusals[0] == 0;
   }
 
-  void finish_epoch() {
+  /// False if no better epoch is to be expected.
+  bool end_epoch(std::int64_t epoch) {
     training_.add_sums(sums_);
     epoch_record record;
-    record.epoch = epoch_;
+    record.epoch = epoch;
     record.steps = training_.steps();
     record.learning_rate = learning_rate_at(training_.options(), training_.steps());
     record.training_loss = sums_.mean_loss();
@@ -147,23 +154,16 @@ class epochs_run {
     const training_sums validation = training_.evaluate(validation_, options_.batch);
     record.validation_loss = validation.mean_loss();
     record.validation_accuracy = validation.accuracy();
-    const bool is_best = history_.best_epoch == 0 || record.validation_accuracy > best_accuracy();
     history_.epochs.push_back(record);
-    if (is_best) {
-      history_.best_epoch = epoch_;
-      training_.keep_best();
-    }
-    ++epoch_;
-    done_ = tokens_ = 0;
+    if (best_.update(epoch, record.validation_accuracy)) training_.keep_best();
+    history_.best_epoch = best_.epoch;
+    tokens_ = 0;
     seconds_ = 0;
     begun_ = steady::now();
     sums_ = {};
     if (seconds_since(saved_) >= options_.checkpoint_seconds) write_checkpoint();
     if (options_.after_epoch) options_.after_epoch(history_);
-  }
-
-  double best_accuracy() const {
-    return history_.epochs[static_cast<std::size_t>(history_.best_epoch - 1)].validation_accuracy;
+    return !is_out_of_patience();
   }
 
   void write_checkpoint() {
@@ -172,9 +172,14 @@ class epochs_run {
     json sums = json::object(), epochs = json::array();
     visit_sums(sums_, write_number{sums});
     for (const epoch_record& record : history_.epochs) visit_epoch(record, write_number{epochs.emplace_back()});
-    const json progress{
-        {"identity", options_.identity}, {"epoch", epoch_}, {"batch", done_},   {"tokens", tokens_},
-        {"seconds", seconds()},          {"sums", sums},    {"epochs", epochs}, {"best_epoch", history_.best_epoch}};
+    const json progress{{"identity", options_.identity},
+                        {"epoch", at_.epoch},
+                        {"batch", at_.batch},
+                        {"tokens", tokens_},
+                        {"seconds", seconds()},
+                        {"sums", sums},
+                        {"epochs", epochs},
+                        {"best_epoch", history_.best_epoch}};
     training_.save(options_.checkpoint, progress.dump());
     saved_ = steady::now();
   }
@@ -185,8 +190,8 @@ class epochs_run {
     const detail::json_reader progress(file, document);
     const std::string identity = progress.at("identity").string();
     const read_number read{progress};
-    read("epoch", epoch_);
-    read("batch", done_);
+    read("epoch", at_.epoch);
+    read("batch", at_.batch);
     read("tokens", tokens_);
     read("seconds", seconds_);
     visit_sums(sums_, read_number{progress.at("sums")});
@@ -195,6 +200,10 @@ class epochs_run {
     }
     const std::int64_t finished = std::ssize(history_.epochs);
     history_.best_epoch = progress.at("best_epoch").integer(finished > 0 ? 1 : 0, finished);
+    if (finished > 0) {
+      const epoch_record& best = history_.epochs[static_cast<std::size_t>(history_.best_epoch - 1)];
+      best_ = {history_.best_epoch, best.validation_accuracy};
+    }
     if (identity != options_.identity) {
       throw file_error(fmt::format("{}: made with other settings or data:\n{}\nnow they are:\n{}",
                                    options_.checkpoint.string(), identity, options_.identity));
@@ -209,9 +218,12 @@ class epochs_run {
   std::vector<std::int64_t> lengths_;
 
   training_history history_;
-  std::int64_t epoch_ = 1, done_ = 0, batches_ = 0, tokens_ = 0;  // done batches and their tokens in this epoch
-  training_sums sums_;                                            // of this epoch
-  double seconds_ = 0;                                            // of this epoch, before it was resumed
+  detail::loop_position at_;
+  detail::best_epoch best_;
+  std::vector<std::vector<std::int64_t>> batches_;  // of this epoch
+  std::int64_t tokens_ = 0;                         // of the batches of this epoch that are done
+  training_sums sums_;                              // of this epoch
+  double seconds_ = 0;                              // of this epoch, before it was resumed
   steady::time_point begun_ = steady::now(), ticked_ = begun_, saved_ = begun_;
 };
 
