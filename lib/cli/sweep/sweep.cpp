@@ -1,4 +1,7 @@
 /// nullscope sweep: rank and null space of T, and effective attention, over the sequence length.
+#include <algorithm>
+#include <nullscope/core/errors.hpp>
+
 #include "lib/cli/commands.hpp"
 #include "lib/cli/common/validators.hpp"
 #include "lib/cli/sweep/sweep_run.hpp"
@@ -24,15 +27,33 @@ void add_model_options(CLI::App& sweep, text_input_options& input) {
   }
 }
 
-/// The texts of a sweep over a model, and the settings that follow from both.
-void read_texts(sweep_command& command, const text_input_options& input, bool has_max_length) {
-  const auto texts = std::make_shared<const sweep_texts>(input);
+/// Calls `complete`. What the library says of a setting becomes a mistake in the option of that name.
+template <class Complete>
+sweep_settings complete_options(Complete complete) {
+  try {
+    return complete();
+  } catch (const invalid_argument& failure) {
+    std::string message = failure.what();
+    for (const std::string setting : {"min_length", "max_length", "per_doubling", "logit_rank"}) {
+      const std::size_t at = message.find(setting);
+      if (at == std::string::npos) continue;
+      std::string option = "--" + setting;
+      std::ranges::replace(option, '_', '-');
+      message.replace(at, setting.size(), option);
+    }
+    throw usage_error(message);
+  }
+}
+
+/// The model and its texts, and the settings that follow from them.
+void read_model(sweep_command& command, const text_input_options& input, bool has_max_length) {
+  const auto model = std::make_shared<const swept_model>(read_swept_model(input));
   sweep_settings& settings = command.settings;
   if (!has_max_length) {
-    settings.max_length = std::max(settings.min_length, std::min(settings.max_length, texts->longest()));
+    settings.max_length = std::max(settings.min_length, std::min(settings.max_length, model->texts.longest()));
   }
-  settings = texts->keep_reached_lengths(complete(texts->describe_model_in(settings)));
-  command.texts = texts;
+  settings = complete_options([&] { return complete_for_model(settings, *model); });
+  command.model = model;
 }
 
 void add_options(CLI::App& sweep, sweep_command& command) {
@@ -121,9 +142,9 @@ void add_sweep(CLI::App& app) {
       "  mpirun -n 4 nullscope sweep --output results          (needs a build with NULLSCOPE_MPI)");
   sweep->callback([command, input, sweep] {
     if (input->model.empty()) {
-      command->settings = complete(command->settings);
+      command->settings = complete_options([&] { return complete(command->settings); });
     } else {
-      read_texts(*command, *input, sweep->count("--max-length") > 0);
+      read_model(*command, *input, sweep->count("--max-length") > 0);
     }
     run_sweep(*command);
   });

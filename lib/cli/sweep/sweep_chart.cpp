@@ -123,7 +123,7 @@ double seconds_per_head(const sweep_time& time) { return time.seconds / static_c
 
 }  // namespace
 
-std::string time_chart(const sweep_settings& settings, const std::string& device,
+std::string time_chart(const std::string& title, const sweep_settings& settings, const std::string& device,
                        const std::vector<sweep_time>& times) {
   // Milliseconds, because the axis has powers of two from 1 on.
   chart_panel panel{
@@ -144,16 +144,17 @@ std::string time_chart(const sweep_settings& settings, const std::string& device
     }
     panel.series.push_back(std::move(series));
   }
-  return draw_chart(fmt::format("Null-space sweep: {}", describe(settings)), {panel}, 1);
+  return draw_chart(title, {panel}, 1);
 }
 
-std::string sweep_chart(const sweep_settings& settings, const std::vector<sweep_summary>& summaries) {
+std::string sweep_chart(const std::string& title, const sweep_settings& settings,
+                        const std::vector<sweep_summary>& summaries) {
   std::vector<chart_panel> panels{rank_panel(settings, summaries), null_panel(settings, summaries)};
   chart_panel pearson = pearson_panel(settings, summaries);
   if (!pearson.series.empty()) panels.push_back(std::move(pearson));
   if (settings.logit_rank) panels.push_back(logit_panel(settings, summaries));
   const std::size_t columns = panels.size() == 4 ? 2 : panels.size();
-  return draw_chart(fmt::format("Null-space sweep: {}, seed {}", describe(settings), settings.seed), panels, columns);
+  return draw_chart(title, panels, columns);
 }
 
 }  // namespace nullscope::cli

@@ -1,11 +1,12 @@
 #include "lib/cli/sweep/sweep_output.hpp"
 
-#include "lib/cli/common/previous_work.hpp"
-
 #include <fmt/format.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <variant>
+
+#include "lib/cli/common/previous_work.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -24,8 +25,6 @@ std::string error_text(double x) { return std::isnan(x) ? "-" : x == 0 ? "0" : f
 
 constexpr const char* table_format = "{:>8}  {:<12}  {:>7}  {:>9}  {:>13}  {:>15}  {:>8}  {:>14}{}\n";
 constexpr const char* logit_format = "{:>8}  {:>7}  {:>11}  {:>20}\n";
-
-std::string csv_number(double x) { return std::isnan(x) ? "" : fmt::format("{}", x); }
 
 nlohmann::ordered_json to_json(const sweep_spread& spread) {
   if (std::isnan(spread.mean)) return nullptr;
@@ -48,39 +47,26 @@ nlohmann::ordered_json to_json(const sweep_summary& summary, bool is_sampled) {
   return json;
 }
 
-nlohmann::ordered_json to_json(const sweep_row& row, bool is_sampled) {
-  nlohmann::ordered_json json{{"length", row.length}};
-  if (row.kind != sweep_kind::logits) json["heads_are"] = to_string(row.kind);
-  json["sample"] = row.sample;
-  if (row.layer > 0) json["layer"] = row.layer;
-  json["head"] = row.head;
-  if (row.kind == sweep_kind::logits) {
-    json["raw_rank"] = row.raw_logit_rank;
-    json["alternative_rank"] = row.alternative_logit_rank;
-  } else {
-    json["rank"] = row.rank;
-    json["null_dim"] = row.null_dim;
-    json["null_dim_ones"] = row.null_dim_ones;
-    json["pearson"] = row.pearson;  // NaN becomes null
-    json["raw_norm"] = row.raw_norm;
-    json["effective_norm"] = row.effective_norm;
-    json["null_norm"] = row.null_norm;
-    if (!is_sampled) return json;
-    json["pearson_error"] = row.pearson_error;
-    json["raw_norm_error"] = row.raw_norm_error;
-    json["effective_norm_error"] = row.effective_norm_error;
-    json["null_norm_error"] = row.null_norm_error;
+nlohmann::ordered_json json_cell(sweep_kind kind) { return to_string(kind); }
+nlohmann::ordered_json json_cell(std::int64_t number) { return number; }
+nlohmann::ordered_json json_cell(double number) { return number; }  // NaN becomes null
+
+nlohmann::ordered_json to_json(const sweep_row& row, const std::vector<sweep_column>& columns) {
+  nlohmann::ordered_json json;
+  for (const sweep_column& column : columns) {
+    json[std::string(column.name)] = std::visit([&](auto member) { return json_cell(row.*member); }, column.member);
   }
   return json;
 }
 
-/// `"name": [` and one element per line, so that people can read and compare long files.
-template <class Element>
-std::string list_text(const char* name, const std::vector<Element>& elements, bool of_logits, bool is_sampled) {
+/// `"name": [` and one element per line, so that people can read and compare long files. `describe` makes JSON of an
+/// element.
+template <class Element, class Describe>
+std::string list_text(const char* name, const std::vector<Element>& elements, bool of_logits, Describe describe) {
   std::string text;
   for (const Element& element : elements) {
     if ((element.kind == sweep_kind::logits) != of_logits) continue;
-    text += fmt::format("{}\n    {}", text.empty() ? "" : ",", to_json(element, is_sampled).dump());
+    text += fmt::format("{}\n    {}", text.empty() ? "" : ",", describe(element).dump());
   }
   return fmt::format(",\n  \"{}\": [{}\n  ]", name, text);
 }
@@ -104,39 +90,6 @@ std::string table_line(const sweep_summary& summary, bool is_sampled) {
                      number_text(summary.pearson.mean, 4), range_text(summary.pearson, 4), error);
 }
 
-std::string sweep_csv(const std::vector<sweep_row>& rows, bool is_sampled) {
-  const bool has_layers = !rows.empty() && rows[0].layer > 0;
-  std::string text = fmt::format(
-      "length,heads_are,sample,{}head,rank,null_dim,null_dim_ones,pearson,raw_norm,effective_norm,null_norm{}\n",
-      has_layers ? "layer," : "",
-      is_sampled ? ",pearson_error,raw_norm_error,effective_norm_error,null_norm_error" : "");
-  for (const sweep_row& row : rows) {
-    if (row.kind == sweep_kind::logits) continue;
-    const std::string layer = has_layers ? fmt::format("{},", row.layer) : "";
-    text += fmt::format("{},{},{},{}{},{},{},{},{},{},{},{}", row.length, to_string(row.kind), row.sample, layer,
-                        row.head, row.rank, row.null_dim, row.null_dim_ones, csv_number(row.pearson),
-                        csv_number(row.raw_norm), csv_number(row.effective_norm), csv_number(row.null_norm));
-    if (is_sampled) {
-      for (const double error :
-           {row.pearson_error, row.raw_norm_error, row.effective_norm_error, row.null_norm_error}) {
-        text += "," + csv_number(error);
-      }
-    }
-    text += "\n";
-  }
-  return text;
-}
-
-std::string logit_csv(const std::vector<sweep_row>& rows) {
-  std::string text = "length,sample,head,raw_rank,alternative_rank\n";
-  for (const sweep_row& row : rows) {
-    if (row.kind != sweep_kind::logits) continue;
-    text += fmt::format("{},{},{},{},{}\n", row.length, row.sample, row.head, row.raw_logit_rank,
-                        row.alternative_logit_rank);
-  }
-  return text;
-}
-
 std::string times_csv(const std::vector<sweep_time>& times) {
   std::string text = "length,heads_are,heads,seconds\n";
   for (const sweep_time& time : times) {
@@ -145,14 +98,19 @@ std::string times_csv(const std::vector<sweep_time>& times) {
   return text;
 }
 
-std::string sweep_json(const nlohmann::ordered_json& description, const std::vector<sweep_summary>& summaries,
-                       const std::vector<sweep_row>& rows, bool is_sampled) {
+std::string sweep_json(const nlohmann::ordered_json& description, const sweep_settings& settings,
+                       const std::vector<sweep_row>& rows) {
+  const std::vector<sweep_summary> summaries = summaries_of(rows);
+  const auto list_both = [&](const char* of_summaries, const char* of_rows, bool of_logits) {
+    const auto columns = sweep_columns(settings, of_logits);
+    return list_text(of_summaries, summaries, of_logits,
+                     [&](const sweep_summary& summary) { return to_json(summary, settings.is_sampled()); }) +
+           list_text(of_rows, rows, of_logits, [&](const sweep_row& row) { return to_json(row, columns); });
+  };
   std::string text = json_text(description, 2);
   text.erase(text.rfind("\n}"));  // goes on below
-  text += list_text("summary", summaries, false, is_sampled) + list_text("rows", rows, false, is_sampled);
-  if (summaries.back().kind == sweep_kind::logits) {
-    text += list_text("logit_rank_summary", summaries, true, false) + list_text("logit_rank_rows", rows, true, false);
-  }
+  text += list_both("summary", "rows", false);
+  if (settings.logit_rank) text += list_both("logit_rank_summary", "logit_rank_rows", true);
   return text + "\n}\n";
 }
 

@@ -8,18 +8,19 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <nullscope/core/errors.hpp>
-#include <nullscope/linalg/svd.hpp>
+#include <nullscope/model/model_folder.hpp>
+#include <nullscope/null_space/null_space.hpp>
 #include <optional>
-#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/cli/common/device_choice.hpp"
 #include "lib/cli/common/interruption.hpp"
 #include "lib/cli/common/progress.hpp"
 #include "lib/cli/parallel/work_journal.hpp"
 #include "lib/cli/parallel/work_splitter.hpp"
-#include "lib/cli/sweep/sweep_chart.hpp"
-#include "lib/cli/sweep/sweep_compute.hpp"
+#include "lib/cli/sweep/sweep_files.hpp"
+#include "lib/cli/sweep/sweep_identity.hpp"
 #include "lib/cli/sweep/sweep_output.hpp"
+#include "lib/src/studies/sweep/journal.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -27,20 +28,36 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Everything that determines the bytes of the files.
-nlohmann::ordered_json identity_of(const sweep_settings& settings, const sycl::device& device) {
-  const device_properties& about = properties(device);
-  nlohmann::ordered_json identity = to_json(settings);
+nlohmann::ordered_json identity_of(const sweep_command& command, const sycl::device& device) {
+  nlohmann::ordered_json identity = to_json(command.settings, command.model.get());
   identity.update(common_settings("sweep", device));
-  identity["compute_units"] = about.compute_units;
+  identity["compute_units"] = properties(device).compute_units;
   return identity;
 }
 
-using sweep_computers = std::vector<std::unique_ptr<sweep_computer>>;
+/// What a device works with.
+struct sweep_worker {
+  std::shared_ptr<const void> model;  // which the computer reads; null: random heads
+  std::unique_ptr<sweep_computer> computer;
+};
+
+template <class T>
+sweep_worker make_model_worker(const sweep_command& command, context ctx) {
+  const auto model = std::make_shared<const transformer<T>>(load_transformer<T>(ctx, command.model->folder));
+  return {model, make_sweep_computer(std::move(ctx), command.settings, *model, command.model->texts)};
+}
+
+sweep_worker make_worker(const sweep_command& command, const sycl::device& device) {
+  context ctx(device);
+  if (command.model == nullptr) return {nullptr, make_sweep_computer(std::move(ctx), command.settings)};
+  return command.settings.is_double ? make_model_worker<double>(command, std::move(ctx))
+                                    : make_model_worker<float>(command, std::move(ctx));
+}
 
 /// The rows of a unit, and how long they took, as text.
-std::string compute(sweep_computer& computer, const sweep_unit& unit) {
+std::string compute(const sweep_worker& worker, const sweep_unit& unit) {
   const auto start = std::chrono::steady_clock::now();
-  nlohmann::json rows = encode(computer.compute(unit));
+  nlohmann::json rows = to_journal(worker.computer->compute(unit));
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   return nlohmann::json{{"rows", std::move(rows)}, {"seconds", taken.count()}}.dump();
 }
@@ -51,42 +68,32 @@ class sweep_run {
   sweep_run(const sweep_command& command, const sycl::device& device)
       : command_(command),
         units_(units_of(command.settings)),
-        identity_(identity_of(command.settings, device)),
+        identity_(identity_of(command, device)),
         results_(units_.size()),
         seconds_(units_.size()) {}
 
   bool is_done() const {
-    const bool is_done = is_finished(place_of_results(), identity_, command_.rerun, command_.quiet);
-    if (!is_done || !command_.times || fs::exists(path("sweep_times.csv"))) return is_done;
-    throw file_error(
-        fmt::format("{} was computed without --times; --overwrite computes it again", path("sweep.json").string()));
+    const bool is_done = is_finished(place_of_results(command_), identity_, command_.rerun, command_.quiet);
+    if (!is_done || !command_.times || fs::exists(command_.folder / "sweep_times.csv")) return is_done;
+    throw file_error(fmt::format("{} was computed without --times; --overwrite computes it again",
+                                 (command_.folder / "sweep.json").string()));
   }
 
-  void run(work_splitter& splitter, const sweep_computers& computers) {
+  void run(work_splitter& splitter, const std::vector<sweep_worker>& workers) {
     std::int64_t memory = 0;
-    for (const sweep_unit& unit : units_) memory = std::max(memory, computers[0]->memory_of(unit));
+    for (const sweep_unit& unit : units_) memory = std::max(memory, workers[0].computer->memory_of(unit));
     make_folder(command_.folder);
-    const output_place place = place_of_results();
+    const output_place place = place_of_results(command_);
     journal_ = work_journal::open(place.journal, place.journal_settings(identity_), units_.size(), command_.rerun);
-    introduce(memory, computers.size());
+    introduce(memory, workers.size());
     divided_work work;
     work.identity = json_text(identity_);
-    double total = 0, kept = 0;
-    for (std::size_t i = 0; i < units_.size(); ++i) {
-      total += cost_of(command_.settings, units_[i]);
-      if (journal_->kept()[i].is_null()) {
-        work.units.push_back(i);
-      } else {
-        take(i, journal_->kept()[i]);
-        kept += cost_of(command_.settings, units_[i]);
-      }
-    }
-    progress_.emplace(total, kept);
-    print_complete_lines();
-    work.workers = computers.size();
-    work.compute = [&](std::size_t i, std::size_t worker) { return compute(*computers[worker], units_[i]); };
+    work.units = take_kept();
+    work.workers = workers.size();
+    work.compute = [&](std::size_t i, std::size_t worker) { return compute(workers[worker], units_[i]); };
     work.keep = [&](std::size_t i, const std::string& text) { keep(i, nlohmann::json::parse(text)); };
     work.wait = [&] { wait(); };
+    print_complete_lines();
     note_signals();
     try {
       splitter.divide(work);
@@ -96,33 +103,38 @@ class sweep_run {
       progress_->clear();
       throw error(fmt::format("{} ({})", failure.what(), kept_text()));
     }
-    fs::remove(path("sweep.journal"));
+    fs::remove(place.journal);
   }
 
  private:
-  fs::path path(const char* name) const { return command_.folder / name; }
-
   std::string kept_text() const {
     const auto kept = std::ranges::count_if(results_, [](const auto& rows) { return !rows.empty(); });
     return fmt::format("{} of {} units are kept; continue with --resume", kept, units_.size());
   }
 
-  output_place place_of_results() const {
-    output_place place{.result = path("sweep.json"),
-                       .journal = path("sweep.journal"),
-                       // It decides what the units are, and nothing else.
-                       .unit_settings = {{"query_block", command_.settings.query_block}}};
-    for (const char* name : {"sweep.csv", "sweep.svg", "sweep_logit_rank.csv", "sweep_times.csv", "sweep_times.svg"}) {
-      place.others.push_back(path(name));
+  /// Takes what the journal has, and returns the units that it lacks.
+  std::vector<std::size_t> take_kept() {
+    std::vector<std::size_t> missing;
+    double total = 0, kept = 0;
+    for (std::size_t i = 0; i < units_.size(); ++i) {
+      const double cost = cost_of(command_.settings, units_[i]);
+      total += cost;
+      if (journal_->kept()[i].is_null()) {
+        missing.push_back(i);
+      } else {
+        take(i, journal_->kept()[i]);
+        kept += cost;
+      }
     }
-    return place;
+    progress_.emplace(total, kept);
+    return missing;
   }
 
   void introduce(std::int64_t memory, std::size_t devices) {
     if (command_.quiet) return;
     const sweep_settings& s = command_.settings;
-    fmt::print("Null-space sweep: {}, seed {}, {} on {}\n", describe(s), s.seed, s.is_double ? "f64" : "f32",
-               identity_["device"].get<std::string>());
+    fmt::print("Null-space sweep: {}, seed {}, {} on {}\n", describe(s, command_.model.get()), s.seed,
+               s.is_double ? "f64" : "f32", identity_["device"].get<std::string>());
     const auto kept = std::ranges::count_if(journal_->kept(), [](const auto& rows) { return !rows.is_null(); });
     fmt::print("{} units of work{}{}; at most {} MiB of device memory per {}\n", units_.size(),
                kept > 0 ? fmt::format(", {} of them finished", kept) : "",
@@ -145,7 +157,7 @@ class sweep_run {
 
   /// What `compute` found, from this run or from the journal.
   void take(std::size_t i, const nlohmann::json& found) {
-    results_[i] = decode(found.at("rows"), command_.settings, units_[i]);
+    results_[i] = from_journal(found.at("rows"), command_.settings, units_[i]);
     seconds_[i] = found.at("seconds");
   }
 
@@ -172,7 +184,7 @@ class sweep_run {
         if (printed_ == 0 || (is_logits && units_[printed_ - 1].kind != first.kind)) {
           fmt::print("{}{}", printed_ > 0 ? "\n" : "", table_head(first.kind, is_sampled));
         }
-        fmt::print("{}", table_line(summarise(finished_rows(command_.settings, rows)), is_sampled));
+        fmt::print("{}", table_line(summaries_of(finished_rows(command_.settings, rows))[0], is_sampled));
         std::fflush(stdout);
       }
       printed_ = i;
@@ -193,31 +205,7 @@ class sweep_run {
   void write_files() const {
     std::vector<sweep_row> parts;
     for (const auto& part : results_) parts.insert(parts.end(), part.begin(), part.end());
-    const std::vector<sweep_row> rows = finished_rows(command_.settings, parts);
-    const std::vector<sweep_summary> summaries = summaries_of(rows);
-    write_atomically(path("sweep.csv"), sweep_csv(rows, command_.settings.is_sampled()));
-    write_atomically(path("sweep.svg"), sweep_chart(command_.settings, summaries));
-    if (command_.settings.logit_rank) {
-      write_atomically(path("sweep_logit_rank.csv"), logit_csv(rows));
-    } else {
-      fs::remove(path("sweep_logit_rank.csv"));  // left by the sweep that is overwritten
-    }
-    if (command_.times) {
-      const std::vector<sweep_time> times = find_times();
-      write_atomically(path("sweep_times.csv"), times_csv(times));
-      write_atomically(path("sweep_times.svg"),
-                       time_chart(command_.settings, identity_["device"].get<std::string>(), times));
-    } else {
-      fs::remove(path("sweep_times.csv"));
-      fs::remove(path("sweep_times.svg"));
-    }
-    // Last, because it marks the sweep as finished.
-    write_atomically(path("sweep.json"),
-                     sweep_json({{"settings", identity_}}, summaries, rows, command_.settings.is_sampled()));
-    if (command_.quiet) return;
-    fmt::print("\nWrote sweep.csv, sweep.json{}{} and sweep.svg into {}\n",
-               command_.settings.logit_rank ? ", sweep_logit_rank.csv" : "",
-               command_.times ? ", sweep_times.csv, sweep_times.svg" : "", command_.folder.string());
+    write_sweep(command_, identity_, finished_rows(command_.settings, parts), find_times());
   }
 
   /// Per length and kind, added up over the devices.
@@ -249,7 +237,7 @@ class sweep_run {
 void run_sweep(const sweep_command& given) {
   const std::unique_ptr<work_splitter> splitter = make_work_splitter();
   sweep_command command = given;
-  sweep_computers computers;
+  std::vector<sweep_worker> workers;
   const auto choose = [&] {
     const std::vector<sycl::device> devices =
         devices_for(command.device, splitter->place_on_machine(), splitter->processes_on_machine());
@@ -257,26 +245,24 @@ void run_sweep(const sweep_command& given) {
     return devices;
   };
   const auto prepare = [&](const std::vector<sycl::device>& devices) {
-    for (const sycl::device& device : devices) {
-      computers.push_back(make_sweep_computer(command.settings, command.texts.get(), device));
-    }
+    for (const sycl::device& device : devices) workers.push_back(make_worker(command, device));
   };
   if (splitter->is_first()) {
     const std::vector<sycl::device> devices = choose();
     sweep_run run(command, devices[0]);
     if (run.is_done()) return;
     prepare(devices);
-    run.run(*splitter, computers);
+    run.run(*splitter, workers);
     return;
   }
   splitter->serve([&]() -> shared_work {
     const std::vector<sycl::device> devices = choose();
     prepare(devices);
-    return {json_text(identity_of(command.settings, devices[0])),
+    return {json_text(identity_of(command, devices[0])),
             [&, units = units_of(command.settings)](std::size_t i, std::size_t worker) {
-              return compute(*computers[worker], units[i]);
+              return compute(workers[worker], units[i]);
             },
-            computers.size()};
+            workers.size()};
   });
 }
 

@@ -3,17 +3,17 @@
 
 #include <filesystem>
 #include <memory>
+#include <nullscope/studies/sweep.hpp>
 #include <string>
 
 #include "lib/cli/common/previous_work.hpp"
-#include "lib/cli/sweep/sweep_settings.hpp"
-#include "lib/cli/sweep/sweep_texts.hpp"
+#include "lib/cli/sweep/swept_model.hpp"
 
 namespace nullscope::cli {
 
 struct sweep_command {
   sweep_settings settings;
-  std::shared_ptr<const sweep_texts> texts;  ///< of a sweep over a model, otherwise null
+  std::shared_ptr<const swept_model> model;  ///< null: random heads
   std::string device;
   std::string type;  ///< f32 or f64; empty: f64 if the device supports it
   std::filesystem::path folder = ".";

@@ -33,6 +33,7 @@
 #include <nullscope/structure/model_structure.hpp>
 #include <nullscope/structure/structure_norm.hpp>
 #include <nullscope/structure/task_subspace.hpp>
+#include <nullscope/studies/sweep.hpp>
 #include <nullscope/text/text_encoder.hpp>
 #include <nullscope/text/tokenizer.hpp>
 #include <nullscope/training/text_classifier.hpp>

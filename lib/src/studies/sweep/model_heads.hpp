@@ -3,22 +3,19 @@
 
 #include <map>
 #include <nullscope/linalg/rows.hpp>
-#include <nullscope/model/model_folder.hpp>
 #include <nullscope/model/model_states.hpp>
+#include <nullscope/model/transformer.hpp>
 #include <vector>
 
-#include "lib/cli/sweep/sweep_heads.hpp"
-#include "lib/cli/sweep/sweep_texts.hpp"
+#include "lib/src/studies/sweep/heads.hpp"
 
-namespace nullscope::cli {
+namespace nullscope {
 
 template <class T>
 class model_heads : public head_source<T> {
  public:
-  model_heads(context& ctx, const sweep_settings& settings, const sweep_texts& texts)
-      : settings_(settings),
-        model_(load_transformer<T>(ctx, texts.folder())),
-        record_(ctx, model_.config(), 1, settings.lengths.back(), keep::heads) {
+  model_heads(context& ctx, const sweep_settings& settings, const transformer<T>& model, const sweep_texts& texts)
+      : settings_(settings), model_(model), record_(ctx, model_.config(), 1, settings.lengths.back(), keep::heads) {
     transformer_config config = model_.config();
     config.pairs = false;  // a sample is one text
     for (const std::int64_t length : settings.lengths) {
@@ -83,9 +80,9 @@ class model_heads : public head_source<T> {
   }
 
   const sweep_settings& settings_;
-  transformer<T> model_;
+  const transformer<T>& model_;
   forward_record<T> record_;                                  // of one text, which the next one overwrites
   std::map<std::int64_t, std::vector<token_batch>> batches_;  // by length and sample
 };
 
-}  // namespace nullscope::cli
+}  // namespace nullscope

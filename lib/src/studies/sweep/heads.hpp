@@ -8,10 +8,9 @@
 #include <nullscope/core/operation.hpp>
 #include <nullscope/core/random.hpp>
 #include <nullscope/core/view.hpp>
+#include <nullscope/studies/sweep.hpp>
 
-#include "lib/cli/sweep/sweep_settings.hpp"
-
-namespace nullscope::cli {
+namespace nullscope {
 
 /// Heads [first, first + count) of those of a unit, counted as there.
 struct head_range {
@@ -30,7 +29,7 @@ void for_each_sample(std::int64_t heads_per_sample, const head_range& range, Use
 }
 
 /// From which the rows of a head are drawn that its correlation is estimated from: of all streams of a sweep the only
-/// one with the number 8 in these bits, see sweep_random_heads.hpp. `i` as in the unit.
+/// one with the number 8 in these bits, see random_heads.hpp. `i` as in the unit.
 inline random_stream stream_of_rows(const sweep_settings& settings, const sweep_unit& unit, std::int64_t i) {
   return {settings.seed, static_cast<std::uint64_t>(unit.length) << 40 |
                              static_cast<std::uint64_t>(i / settings.heads) << 20 | std::uint64_t{8} << 16 |
@@ -85,4 +84,4 @@ class head_source {
   virtual std::int64_t bytes() const { return 0; }
 };
 
-}  // namespace nullscope::cli
+}  // namespace nullscope

@@ -1,17 +1,17 @@
-#include "lib/cli/sweep/sweep_compute.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nullscope/core/errors.hpp>
 #include <nullscope/core/tensor.hpp>
 #include <nullscope/linalg/svd.hpp>
+#include <nullscope/studies/sweep.hpp>
 
-#include "lib/cli/sweep/sweep_chunk.hpp"
-#include "lib/cli/sweep/sweep_model_heads.hpp"
-#include "lib/cli/sweep/sweep_random_heads.hpp"
+#include "lib/src/studies/sweep/chunk.hpp"
+#include "lib/src/studies/sweep/model_heads.hpp"
+#include "lib/src/studies/sweep/random_heads.hpp"
+#include "lib/src/studies/sweep/rows.hpp"
 
-namespace nullscope::cli {
+namespace nullscope {
 namespace {
 
 double in_mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
@@ -19,14 +19,15 @@ double in_mib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20
 template <class T>
 class computer : public sweep_computer {
  public:
-  computer(const sweep_settings& settings, const sweep_texts* texts, const sycl::device& device)
-      : settings_(settings), ctx_(device) {
-    if (texts == nullptr) {
-      source_ = std::make_unique<random_heads<T>>(settings_);
-    } else {
-      source_ = std::make_unique<model_heads<T>>(ctx_, settings_, *texts);
-    }
-  }
+  computer(context ctx, const sweep_settings& settings)
+      : settings_(settings), ctx_(std::move(ctx)), source_(std::make_unique<random_heads<T>>(settings_)) {}
+
+  computer(context ctx, const sweep_settings& settings, const transformer<T>& model, const sweep_texts& texts)
+      : settings_(settings),
+        ctx_(std::move(ctx)),
+        source_(std::make_unique<model_heads<T>>(ctx_, settings_, model, texts)) {}
+
+  const sweep_settings& settings() const override { return settings_; }
 
   std::int64_t memory_of(const sweep_unit& unit) override {
     return bytes_of(unit, chunk_size(unit)) + source_->bytes();
@@ -69,9 +70,8 @@ class computer : public sweep_computer {
       const std::int64_t bytes = bytes_of(unit, size) + source_->bytes();
       if (bytes <= settings_.memory) return size;
       if (size > 1) continue;
-      throw invalid_argument(
-          fmt::format("sweep: one head at length {} ({}) takes {:.1f} MiB; --memory allows {:.1f} MiB", unit.length,
-                      to_string(unit.kind), in_mib(bytes), in_mib(settings_.memory)));
+      throw invalid_argument(fmt::format("sweep: one head at length {} ({}) takes {:.1f} MiB; the budget is {:.1f} MiB",
+                                         unit.length, to_string(unit.kind), in_mib(bytes), in_mib(settings_.memory)));
     }
   }
 
@@ -121,12 +121,46 @@ class computer : public sweep_computer {
   std::unique_ptr<head_source<T>> source_;
 };
 
-}  // namespace
-
-std::unique_ptr<sweep_computer> make_sweep_computer(const sweep_settings& settings, const sweep_texts* texts,
-                                                    const sycl::device& device) {
-  if (settings.is_double) return std::make_unique<computer<double>>(settings, texts, device);
-  return std::make_unique<computer<float>>(settings, texts, device);
+template <class T>
+std::unique_ptr<sweep_computer> make_model_computer(context ctx, sweep_settings settings, const transformer<T>& model,
+                                                    const sweep_texts& texts) {
+  if (!settings.model || settings.model->samples.empty()) {
+    throw invalid_argument("sweep: the settings were not completed for a model and its texts");
+  }
+  settings.is_double = std::is_same_v<T, double>;
+  return std::make_unique<computer<T>>(std::move(ctx), settings, model, texts);
 }
 
-}  // namespace nullscope::cli
+}  // namespace
+
+std::unique_ptr<sweep_computer> make_sweep_computer(context ctx, const sweep_settings& settings) {
+  if (settings.is_double) return std::make_unique<computer<double>>(std::move(ctx), settings);
+  return std::make_unique<computer<float>>(std::move(ctx), settings);
+}
+
+std::unique_ptr<sweep_computer> make_sweep_computer(context ctx, const sweep_settings& settings,
+                                                    const transformer<float>& model, const sweep_texts& texts) {
+  return make_model_computer(std::move(ctx), settings, model, texts);
+}
+
+std::unique_ptr<sweep_computer> make_sweep_computer(context ctx, const sweep_settings& settings,
+                                                    const transformer<double>& model, const sweep_texts& texts) {
+  return make_model_computer(std::move(ctx), settings, model, texts);
+}
+
+std::vector<sweep_row> sweep(sweep_computer& computer, const std::function<void(double share)>& progress) {
+  const sweep_settings& settings = computer.settings();
+  const std::vector<sweep_unit> units = units_of(settings);
+  double total = 0, done = 0;
+  for (const sweep_unit& unit : units) total += cost_of(settings, unit);
+  std::vector<sweep_row> parts;
+  for (const sweep_unit& unit : units) {
+    const std::vector<sweep_row> found = computer.compute(unit);
+    parts.insert(parts.end(), found.begin(), found.end());
+    done += cost_of(settings, unit);
+    if (progress) progress(done / total);
+  }
+  return finished_rows(settings, parts);
+}
+
+}  // namespace nullscope

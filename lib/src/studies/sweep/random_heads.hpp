@@ -10,9 +10,9 @@
 #include <nullscope/core/view.hpp>
 #include <nullscope/linalg/gemm.hpp>
 
-#include "lib/cli/sweep/sweep_heads.hpp"
+#include "lib/src/studies/sweep/heads.hpp"
 
-namespace nullscope::cli {
+namespace nullscope {
 
 template <class T>
 class random_heads : public head_source<T> {
@@ -98,4 +98,4 @@ class random_heads : public head_source<T> {
   const sweep_settings& settings_;
 };
 
-}  // namespace nullscope::cli
+}  // namespace nullscope

@@ -1,15 +1,11 @@
-#include "lib/cli/sweep/sweep_settings.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
-#include <nullscope/attention/attention_statistics.hpp>
+#include <nullscope/core/errors.hpp>
+#include <nullscope/studies/sweep.hpp>
 
-#include "lib/cli/commands.hpp"
-
-namespace nullscope::cli {
+namespace nullscope {
 namespace {
 
 // Chosen so that a default sweep takes a few minutes on two cores; longer sequences get fewer samples.
@@ -20,21 +16,62 @@ constexpr std::int64_t length_limit = 1 << 24, sample_limit = 1 << 20, head_limi
 
 constexpr std::int64_t attention_columns = 512;  // the most that `attention` supports, for keys and for values
 
-std::vector<std::int64_t> lengths_between(std::int64_t first, std::int64_t last, std::int64_t per_doubling) {
+void require(bool condition, const std::string& message) {
+  if (!condition) throw invalid_argument("sweep: " + message);
+}
+
+void require_at_least(std::int64_t least, std::int64_t number, const char* name) {
+  require(number >= least, fmt::format("{} is {}; expected at least {}", name, number, least));
+}
+
+void check_length(std::int64_t length) {
+  require(length < length_limit, fmt::format("a length of {} is too large", length));
+}
+
+void check_heads(const sweep_settings& settings) {
+  require_at_least(1, settings.width, "width");
+  require_at_least(1, settings.heads, "heads");
+  require_at_least(0, settings.key_size, "key_size");
+  require_at_least(0, settings.samples, "samples");
+  require_at_least(0, settings.query_sample, "query_sample");
+  require_at_least(0, settings.query_block, "query_block");
+  require_at_least(1, settings.memory, "memory");
+  const std::string& kinds = settings.heads_are;
+  require(kinds == "concatenated" || kinds == "added" || kinds == "both",
+          fmt::format("heads_are is \"{}\"; expected \"concatenated\", \"added\" or \"both\"", kinds));
+  require(settings.heads < head_limit, fmt::format("{} heads are too many", settings.heads));
+  require(settings.width < width_limit, fmt::format("a width of {} is too large", settings.width));
+  require(settings.model || settings.width % settings.heads == 0,
+          fmt::format("a width of {} cannot be divided among {} heads", settings.width, settings.heads));
+  require(settings.key_size < width_limit, fmt::format("a key size of {} is too large", settings.key_size));
+  require(settings.samples < sample_limit, fmt::format("{} samples are too many", settings.samples));
+}
+
+void check_logit_rank(const sweep_settings& settings) {
+  if (!settings.logit_rank) return;
+  const std::int64_t values = settings.value_size(sweep_kind::logits);
+  require(std::max(settings.key_size, values) <= attention_columns,
+          fmt::format("logit_rank needs heads of at most {} columns", attention_columns));
+  require(values > 1 || settings.key_size > 1, "logit_rank needs heads of more than one column");
+  require(!settings.model, "logit_rank is for random heads, not for those of a model");
+}
+
+std::vector<std::int64_t> lengths_between(const sweep_settings& settings) {
+  const auto [first, last] = std::pair(settings.min_length, settings.max_length);
+  require_at_least(1, first, "min_length");
+  require_at_least(1, settings.per_doubling, "per_doubling");
+  require(first <= last, fmt::format("min_length {} is above max_length {}", first, last));
+  check_length(last);
+  require(settings.per_doubling <= 1000, "per_doubling is at most 1000");
   std::vector<std::int64_t> lengths;
   for (std::int64_t i = 0;; ++i) {
-    const double exact =
-        static_cast<double>(first) * std::exp2(static_cast<double>(i) / static_cast<double>(per_doubling));
-    const std::int64_t length = std::llround(exact);
+    const double doublings = static_cast<double>(i) / static_cast<double>(settings.per_doubling);
+    const std::int64_t length = std::llround(static_cast<double>(first) * std::exp2(doublings));
     if (length >= last) break;
     if (lengths.empty() || length > lengths.back()) lengths.push_back(length);
   }
   lengths.push_back(last);
   return lengths;
-}
-
-void require(bool condition, const std::string& message) {
-  if (!condition) throw usage_error("sweep: " + message);
 }
 
 /// How many heads form one unit: several samples together, to keep a device busy, or single heads of long sequences, to
@@ -83,6 +120,11 @@ std::string_view to_string(sweep_kind kind) {
   return "";
 }
 
+std::int64_t sweep_settings::value_size(sweep_kind kind) const {
+  if (model) return model->value_size;
+  return kind == sweep_kind::added ? width : width / heads;
+}
+
 std::int64_t sweep_settings::samples_of(sweep_kind kind, std::int64_t length) const {
   if (model) {
     if (const auto known = model->samples.find(length); known != model->samples.end()) return known->second;
@@ -116,68 +158,17 @@ std::vector<sweep_kind> sweep_settings::kinds() const {
 }
 
 sweep_settings complete(sweep_settings settings) {
-  require(settings.heads < head_limit, fmt::format("{} heads are too many", settings.heads));
-  require(settings.width < width_limit, fmt::format("a width of {} is too large", settings.width));
-  require(settings.model || settings.width % settings.heads == 0,
-          fmt::format("a width of {} cannot be divided among {} heads", settings.width, settings.heads));
+  check_heads(settings);
   if (settings.key_size == 0) settings.key_size = settings.width / settings.heads;
-  require(settings.key_size < width_limit, fmt::format("a key size of {} is too large", settings.key_size));
-  require(
-      !settings.logit_rank || std::max(settings.key_size, settings.value_size(sweep_kind::logits)) <= attention_columns,
-      fmt::format("--logit-rank needs heads of at most {} columns", attention_columns));
-  require(!settings.logit_rank || settings.value_size(sweep_kind::logits) > 1 || settings.key_size > 1,
-          "--logit-rank needs heads of more than one column");
-  require(!settings.model || !settings.logit_rank, "--logit-rank is for random heads, not for those of a model");
-  require(settings.samples < sample_limit, fmt::format("{} samples are too many", settings.samples));
-  if (settings.lengths.empty()) {
-    require(settings.min_length <= settings.max_length,
-            fmt::format("--min-length {} is above --max-length {}", settings.min_length, settings.max_length));
-    require(settings.max_length < length_limit, fmt::format("a length of {} is too large", settings.max_length));
-    require(settings.per_doubling <= 1000, "--per-doubling is at most 1000");
-    settings.lengths = lengths_between(settings.min_length, settings.max_length, settings.per_doubling);
-  }
+  check_logit_rank(settings);
+  if (settings.lengths.empty()) settings.lengths = lengths_between(settings);
   std::ranges::sort(settings.lengths);
   // Not std::ranges::unique, whose result Clang 15 does not compile with the library of GCC 12.
   const auto repeated = std::unique(settings.lengths.begin(), settings.lengths.end());
   settings.lengths.erase(repeated, settings.lengths.end());
-  require(settings.lengths.back() < length_limit, fmt::format("a length of {} is too large", settings.lengths.back()));
+  require(settings.lengths.front() > 0, fmt::format("a length of {}; expected at least 1", settings.lengths.front()));
+  check_length(settings.lengths.back());
   return settings;
-}
-
-std::string describe(const sweep_settings& settings) {
-  const std::string sizes = fmt::format("d = {}, {} heads, d_k = {}", settings.width,
-                                        settings.model ? settings.model->heads : settings.heads, settings.key_size);
-  return settings.model ? fmt::format("{}, {} layers, {}", settings.model->name, settings.model->layers, sizes) : sizes;
-}
-
-nlohmann::ordered_json to_json(const sweep_settings& settings) {
-  const auto number_or_default = [](std::int64_t number, bool is_default) {
-    return is_default ? nlohmann::ordered_json("default") : nlohmann::ordered_json(number);
-  };
-  nlohmann::ordered_json json{{"lengths", settings.lengths},
-                              {"samples", number_or_default(settings.samples, settings.samples == 0)},
-                              {"width", settings.width},
-                              {"heads", settings.heads},
-                              {"key_size", settings.key_size},
-                              {"heads_are", settings.heads_are},
-                              {"seed", settings.seed},
-                              {"type", settings.is_double ? "f64" : "f32"},
-                              {"pearson_up_to", number_or_default(settings.pearson_up_to, settings.pearson_up_to < 0)},
-                              {"query_sample", settings.is_sampled() ? nlohmann::ordered_json(settings.query_sample)
-                                                                     : nlohmann::ordered_json("all")},
-                              {"logit_rank", settings.logit_rank},
-                              {"memory", settings.memory}};
-  if (!settings.model) return json;
-  nlohmann::ordered_json samples = nlohmann::ordered_json::array();
-  for (const auto& [length, count] : settings.model->samples) samples.push_back(count);
-  json["heads"] = settings.model->heads;
-  json["model"] = settings.model->name;
-  json["layers"] = settings.model->layers;
-  json["value_size"] = settings.model->value_size;
-  json["texts"] = settings.model->texts;
-  json["texts_per_length"] = samples;
-  json["checksum"] = settings.model->checksum;
-  return json;
 }
 
 std::vector<sweep_unit> units_of(const sweep_settings& settings) {
@@ -208,4 +199,4 @@ double cost_of(const sweep_settings& settings, const sweep_unit& unit) {
   return launches_per_unit + (launches_per_head + per_head) * static_cast<double>(unit.count);
 }
 
-}  // namespace nullscope::cli
+}  // namespace nullscope

@@ -8,9 +8,9 @@
 #include <nullscope/null_space/simplex.hpp>
 #include <vector>
 
-#include "lib/cli/sweep/sweep_heads.hpp"
+#include "lib/src/studies/sweep/heads.hpp"
 
-namespace nullscope::cli {
+namespace nullscope {
 
 /// What is found, on the host: one element per head.
 template <class T>
@@ -129,4 +129,4 @@ class sweep_chunk {
   bool is_logits_, has_scores_;
 };
 
-}  // namespace nullscope::cli
+}  // namespace nullscope

@@ -1,14 +1,13 @@
-#include "lib/cli/sweep/sweep_rows.hpp"
+#include "lib/src/studies/sweep/rows.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <nullscope/core/errors.hpp>
 #include <string>
 
-namespace nullscope::cli {
+namespace nullscope {
 namespace {
 
 template <class Number>
@@ -22,14 +21,6 @@ sweep_spread spread_of(const std::vector<sweep_row>& rows, Number sweep_row::*me
   }
   if (std::isnan(spread.mean)) return {};
   return spread;
-}
-
-/// NaN was written as null.
-template <std::size_t Count>
-std::array<double, Count> numbers_of(const nlohmann::json& list) {
-  std::array<double, Count> numbers;
-  for (std::size_t i = 0; i < Count; ++i) numbers[i] = list.at(i).is_null() ? no_number : list.at(i).get<double>();
-  return numbers;
 }
 
 /// To six decimals: the accuracy of a correlation in single precision, and enough for any chart.
@@ -64,6 +55,21 @@ void estimate(const sweep_settings& settings, sweep_row& row) {
   row.sums.clear();
 }
 
+/// Of the rows of one length and kind.
+sweep_summary summarise(const std::vector<sweep_row>& rows) {
+  sweep_summary summary{rows.at(0).kind, rows.at(0).length, rows.back().sample + 1, {}, {}, {}, {}, {}, {}};
+  summary.rank = spread_of(rows, &sweep_row::rank);
+  summary.null_dim = spread_of(rows, &sweep_row::null_dim);
+  summary.null_dim_ones = spread_of(rows, &sweep_row::null_dim_ones);
+  summary.pearson = spread_of(rows, &sweep_row::pearson);
+  double squares = 0;
+  for (const sweep_row& row : rows) squares += row.pearson_error * row.pearson_error;
+  summary.pearson_error = std::sqrt(squares) / static_cast<double>(rows.size());
+  summary.raw_logit_rank = spread_of(rows, &sweep_row::raw_logit_rank);
+  summary.alternative_logit_rank = spread_of(rows, &sweep_row::alternative_logit_rank);
+  return summary;
+}
+
 }  // namespace
 
 std::vector<sweep_row> finished_rows(const sweep_settings& settings, const std::vector<sweep_row>& parts) {
@@ -91,55 +97,6 @@ sweep_row row_of(const sweep_settings& settings, const sweep_unit& unit, std::in
   return {unit.kind, unit.length, i / settings.heads, settings.model ? head / per_layer + 1 : 0, head % per_layer};
 }
 
-nlohmann::json encode(const std::vector<sweep_row>& rows) {
-  nlohmann::json numbers = nlohmann::json::array();
-  for (const sweep_row& row : rows) {
-    if (row.kind == sweep_kind::logits) {
-      numbers.push_back({row.raw_logit_rank, row.alternative_logit_rank});
-    } else {
-      nlohmann::json sums = nlohmann::json::array();
-      for (const attention_sums& block : row.sums) sums.push_back({block.rows, block.sum, block.product});
-      numbers.push_back({row.rank, row.null_dim_ones, std::move(sums)});
-    }
-  }
-  return numbers;
-}
-
-std::vector<sweep_row> decode(const nlohmann::json& numbers, const sweep_settings& settings, const sweep_unit& unit) {
-  std::vector<sweep_row> rows;
-  for (std::int64_t i = unit.first; i < unit.first + unit.count; ++i) {
-    const nlohmann::json& line = numbers.at(static_cast<std::size_t>(i - unit.first));
-    sweep_row row = row_of(settings, unit, i);
-    if (unit.kind == sweep_kind::logits) {
-      row.raw_logit_rank = line.at(0);
-      row.alternative_logit_rank = line.at(1);
-    } else {
-      row.rank = line.at(0);
-      row.null_dim = row.length - row.rank;
-      row.null_dim_ones = line.at(1);
-      for (const nlohmann::json& block : line.at(2)) {
-        row.sums.push_back({block.at(0).get<std::int64_t>(), numbers_of<3>(block.at(1)), numbers_of<6>(block.at(2))});
-      }
-    }
-    rows.push_back(row);
-  }
-  return rows;
-}
-
-sweep_summary summarise(const std::vector<sweep_row>& rows) {
-  sweep_summary summary{rows.at(0).kind, rows.at(0).length, rows.back().sample + 1, {}, {}, {}, {}, {}, {}, no_number};
-  summary.rank = spread_of(rows, &sweep_row::rank);
-  summary.null_dim = spread_of(rows, &sweep_row::null_dim);
-  summary.null_dim_ones = spread_of(rows, &sweep_row::null_dim_ones);
-  summary.pearson = spread_of(rows, &sweep_row::pearson);
-  double squares = 0;
-  for (const sweep_row& row : rows) squares += row.pearson_error * row.pearson_error;
-  summary.pearson_error = std::sqrt(squares) / static_cast<double>(rows.size());
-  summary.raw_logit_rank = spread_of(rows, &sweep_row::raw_logit_rank);
-  summary.alternative_logit_rank = spread_of(rows, &sweep_row::alternative_logit_rank);
-  return summary;
-}
-
 std::vector<sweep_summary> summaries_of(const std::vector<sweep_row>& rows) {
   std::vector<sweep_summary> summaries;
   for (auto first = rows.begin(); first != rows.end();) {
@@ -152,4 +109,4 @@ std::vector<sweep_summary> summaries_of(const std::vector<sweep_row>& rows) {
   return summaries;
 }
 
-}  // namespace nullscope::cli
+}  // namespace nullscope
