@@ -173,14 +173,23 @@ def test_sweep(tmp_path):
     assert len(found) == 3 * 2 * 2 * 2
     by_kind = {(line["heads_are"], line["length"]): line for line in found.summary()}
     assert by_kind["concatenated", 40]["rank"] == 16 and by_kind["added", 40]["rank"] == 32
-    assert by_kind["concatenated", 40]["null_dimension_with_ones"] == 23
+    assert by_kind["concatenated", 40]["null_dim_ones"] == 23
     assert 0 < by_kind["concatenated", 40]["pearson"] < 1 and abs(by_kind["added", 8]["pearson"] - 1) < 1e-9
     found.to_csv(tmp_path / "sweep.csv")
     assert len((tmp_path / "sweep.csv").read_text().splitlines()) == len(found) + 1
+    names = "length,heads_are,sample,head,rank,null_dim,null_dim_ones,pearson,raw_norm,effective_norm,null_norm"
+    assert ",".join(found.columns) == names == (tmp_path / "sweep.csv").read_text().splitlines()[0]
+    again = nullscope.sweep([40, 8], samples=2, width=32, heads=2, heads_are="added", progress=False)
+    added = (found.columns["heads_are"] == "added") & (found.columns["length"] == 40)
+    assert again.columns["pearson"][4:].tolist() == found.columns["pearson"][added].tolist()
+    estimated = nullscope.sweep([8, 40], width=32, heads=2, query_sample=8, progress=False)
+    assert ((estimated.columns["pearson_error"] == 0) == (estimated.columns["length"] == 8)).all()
     of_model = nullscope.sweep([4, 9], model=small(), texts=["it rains today at noon in the morning we eat soup"])
     assert of_model.columns["layer"].tolist() == [1, 1, 2, 2] * 2
     with pytest.raises(ValueError, match="cannot be divided among 3 heads"):
         nullscope.sweep(width=32, heads=3)
+    with pytest.raises(ValueError, match="there are no lengths"):
+        nullscope.sweep([])
     with pytest.raises(ValueError, match="no text has 99 tokens"):
         nullscope.sweep([99], model=small(), texts=["soup"])
 

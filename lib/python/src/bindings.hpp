@@ -15,6 +15,7 @@ void bind_text(nanobind::module_& m);
 void bind_transformer(nanobind::module_& m);
 void bind_explanations(nanobind::module_& m);
 void bind_structure(nanobind::module_& m);
+void bind_sweep(nanobind::module_& m);
 void bind_identifiability(nanobind::module_& m);
 
 }  // namespace nullscope::python

@@ -14,5 +14,6 @@ NB_MODULE(_core, m) {
   bind_transformer(m);
   bind_explanations(m);
   bind_structure(m);
+  bind_sweep(m);
   bind_identifiability(m);
 }
