@@ -13,7 +13,7 @@ namespace {
 
 /// Writes down what the loop asks for: epochs of five batches, two at a time.
 struct diary {
-  std::string text;
+  std::string text = {};
   std::string interrupt_at = "none", end_at = "none";
 
   bool note(const std::string& line) {
