@@ -16,45 +16,52 @@ struct launch_data {
   context& ctx;
   std::int64_t launches;  // per call
   tensor<std::int64_t> count;
+  kernel functor{count.data()};
 #ifndef NULLSCOPE_SINGLE_SOURCE
-  sycl::kernel code;
+  sycl::kernel code = detail::compiled_kernels(ctx.queue(), {&detail::description<kernel>}).front();
+  tensor<std::byte> on_device{ctx, {sizeof(kernel)}};
+
+  void set_arguments(sycl::handler& handler) const {
+    namespace ext = sycl::ext::oneapi::experimental;
+    if (detail::passes_address(ctx.queue().get_device())) {
+      handler.set_arg(0, on_device.data());
+    } else {
+      handler.set_arg(0, functor);
+    }
+    ext::work_group_memory<std::byte[]> local(detail::local_alignment, handler);
+    handler.set_arg(1, local);
+  }
 #endif
 
-  launch_data(context& ctx, std::int64_t launches)
-      : ctx(ctx),
-        launches(launches),
-        count(ctx, {1})
+  launch_data(context& ctx, std::int64_t launches) : ctx(ctx), launches(launches), count(ctx, {1}) {
 #ifndef NULLSCOPE_SINGLE_SOURCE
-        ,
-        code(detail::compiled_kernels(ctx.queue(), {&detail::description<kernel>}).front())
+    ctx.queue().memcpy(on_device.data(), &functor, sizeof functor).wait();
 #endif
-  {
   }
 };
 
 const sycl::nd_range<1> one_work_item{1, 1};
 
 void launch_with_nullscope(launch_data& d) {
-  for (std::int64_t i = 1; i < d.launches; ++i) launch(d.ctx, one_work_item, 0, kernel{d.count.data()});
-  launch(d.ctx, one_work_item, 0, kernel{d.count.data()}).wait();
+  for (std::int64_t i = 1; i < d.launches; ++i) launch(d.ctx, one_work_item, 0, d.functor);
+  launch(d.ctx, one_work_item, 0, d.functor).wait();
 }
 
-sycl::event launch_with_runtime(launch_data& d, const kernel& arguments) {
+sycl::event launch_with_runtime(launch_data& d) {
   return d.ctx.queue().submit([&](sycl::handler& handler) {
-    sycl::local_accessor<std::byte, 1> local(detail::local_alignment, handler);
 #ifdef NULLSCOPE_SINGLE_SOURCE
-    handler.parallel_for(one_work_item, [=](sycl::nd_item<1> item) { arguments(item, &local[0]); });
+    sycl::local_accessor<std::byte, 1> local(detail::local_alignment, handler);
+    handler.parallel_for(one_work_item, [=, functor = d.functor](sycl::nd_item<1> item) { functor(item, &local[0]); });
 #else
-    handler.set_arg(0, arguments);
-    handler.set_arg(1, local);
+    d.set_arguments(handler);
     handler.parallel_for(one_work_item, d.code);
 #endif
   });
 }
 
 void launch_all_with_runtime(launch_data& d) {
-  for (std::int64_t i = 1; i < d.launches; ++i) launch_with_runtime(d, kernel{d.count.data()});
-  launch_with_runtime(d, kernel{d.count.data()}).wait();
+  for (std::int64_t i = 1; i < d.launches; ++i) launch_with_runtime(d);
+  launch_with_runtime(d).wait();
 }
 
 void add_launches(suite& suite, std::int64_t launches) {

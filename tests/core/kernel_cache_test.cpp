@@ -111,6 +111,35 @@ TEST_F(kernel_cache_test, serves_other_processes_and_survives_damage) {
   for (const fs::path& file : compiled) EXPECT_GT(fs::file_size(file), 100u) << "it was replaced";
 }
 
+/// All that the machine code depends on is in the key: a kernel is not taken for another one that was on disk.
+TEST(kernel_key, differs_where_the_machine_code_may) {
+  const detail::known_headers headers{{}, {{"mine.hpp", "struct mine {};"}}};
+  const detail::known_headers changed{{}, {{"mine.hpp", "struct mine { };"}}};
+  constexpr detail::kernel_description kernel{"mine", "mine.hpp", 0, false, 8, 8};
+  detail::kernel_target target(select_device());
+  target.sub_group_sizes = {16, 32};
+  target.passes_address = false;
+  std::set<std::string> keys;
+  std::size_t count = 0;
+  const auto add = [&](const detail::kernel_description& one, const detail::known_headers& known) {
+    const detail::kernel_source source = detail::source_of(one, known, target);
+    EXPECT_NE(source.code.find(source.entry), std::string::npos);
+    EXPECT_EQ(source.key, detail::source_of(one, known, target).key) << "the same each time";
+    keys.insert(source.key);
+    EXPECT_EQ(keys.size(), ++count);
+  };
+  add(kernel, headers);
+  add(kernel, changed);
+  add({"mine", "mine.hpp", 32, false, 8, 8}, headers);
+  add({"mine", "mine.hpp", 0, true, 8, 8}, headers);
+  add({"mine", "mine.hpp", 0, false, 16, 8}, headers);
+  add({"other", "mine.hpp", 0, false, 8, 8}, headers);
+  target.passes_address = true;
+  add(kernel, headers);
+  target.identity += "sm_90";
+  add(kernel, headers);
+}
+
 /// PoCL's compiler aborts the process on inline assembly, on Intel's CPUs too.
 TEST(x86_options, are_for_the_compiler_of_intel_only) {
   EXPECT_TRUE(detail::x86_options("The pocl project").empty());

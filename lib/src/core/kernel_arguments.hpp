@@ -16,7 +16,7 @@
 namespace nullscope::detail {
 
 /// Whether kernels of this device get the address of their functor. NULLSCOPE_KERNEL_ARGUMENTS=address or =value
-/// decides instead, if it is set.
+/// decides instead, for all devices of the process, if it is set when the first context is made.
 bool passes_address(const sycl::device& device);
 
 /// Copies of functors on a device. One operation uses a block at a time; blocks are used again when the operation that
@@ -49,10 +49,13 @@ class kernel_arguments {
     sycl::event last_use;
   };
 
+  block make_block(std::size_t bytes);
+  void release(const block& one);
   std::size_t free_block(std::size_t bytes);
 
   sycl::queue queue_;
   std::vector<block> blocks_;
+  std::size_t last_ = 0;  // the block that was taken last
 };
 
 }  // namespace nullscope::detail

@@ -90,7 +90,7 @@ class sent_calls {
 #else
   explicit sent_calls(detail::context_state& state) {
     if (!state.arguments) return;
-    std::vector<std::span<const std::byte> > functors;
+    std::vector<std::span<const std::byte>> functors;
     for (const detail::recorded_step& step : state.steps) {
       if (step.kernel != nullptr) functors.emplace_back(step.functor);
     }

@@ -14,6 +14,7 @@
 
 #include "lib/src/core/kernel_arguments.hpp"
 #include "lib/src/core/process_setup.hpp"
+#include "lib/src/jit/gpu_target.hpp"
 #include "lib/src/jit/sha256.hpp"
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -133,6 +134,31 @@ std::string runtime_build() {
   return text;
 }
 
+/// The function that the kernel is launched by.
+std::string entry_point(const kernel_description& kernel, std::string_view include, const kernel_target& target,
+                        std::string_view name) {
+  const std::int64_t size = sub_group_size(kernel, target);
+  const std::string sub_group =
+      size > 0 ? fmt::format("SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::sub_group_size<{}>))\n", size) : "";
+  return fmt::format(
+      "#include \"{include}\"\n"
+      "using type_of_{name} = {type};\n"
+      "static_assert(sizeof(type_of_{name}) == {bytes} && alignof(type_of_{name}) == {alignment},\n"
+      "              \"the host compiler lays out this kernel differently\");\n"
+      "extern \"C\" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::nd_range_kernel<1>))\n"
+      "{sub_group}"
+      "void {name}(const type_of_{name}{pointer} argument, ext::experimental::work_group_memory<std::byte[]> local) "
+      "{{\n"
+      "  const type_of_{name} kernel = {pointer}argument;\n"
+      "  std::byte* memory = &static_cast<std::byte(&)[]>(local)[0];\n"
+      "  memory += -reinterpret_cast<std::uintptr_t>(memory) & {mask};\n"
+      "  kernel(ext::this_work_item::get_nd_item<1>(), memory);\n"
+      "}}\n",
+      fmt::arg("include", include), fmt::arg("name", name), fmt::arg("type", kernel.type_name),
+      fmt::arg("bytes", kernel.bytes), fmt::arg("alignment", kernel.alignment), fmt::arg("sub_group", sub_group),
+      fmt::arg("pointer", target.passes_address ? "*" : ""), fmt::arg("mask", local_alignment - 1));
+}
+
 }  // namespace
 
 std::vector<std::string> x86_options([[maybe_unused]] std::string_view platform_vendor) {
@@ -159,7 +185,9 @@ kernel_target::kernel_target(const sycl::device& device)
   }
   sub_group_sizes = properties(device).sub_group_sizes;
   passes_address = detail::passes_address(device);
-  compiler_identity = fmt::format("{}\n{}", runtime_build(), fmt::join(options, " "));
+  const gpu_target gpu = tell_compiler_the_target(device);
+  compiler_identity =
+      fmt::format("{}\n{}\n{} {}", runtime_build(), fmt::join(options, " "), gpu.processor, gpu.features);
   identity = fmt::format("{}\n{}\n{} {}\n{} {}\n", compiler_identity, device.is_cpu() ? instruction_set() : "",
                          platform.get_info<info::platform::name>(), platform.get_info<info::platform::version>(),
                          device.get_info<info::device::name>(), device.get_info<info::device::driver_version>());
@@ -168,42 +196,20 @@ kernel_target::kernel_target(const sycl::device& device)
 kernel_source source_of(const kernel_description& kernel, const known_headers& headers, const kernel_target& target) {
   kernel_source source;
   const std::string include = add_headers(kernel, headers, source.headers);
-  const std::int64_t size = sub_group_size(kernel, target);
-  const std::string sub_group =
-      size > 0 ? fmt::format("SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::sub_group_size<{}>))\n", size) : "";
-
   sha256 digest;
   const auto add = [&digest](std::string_view text) {
     digest.add(std::as_bytes(std::span(text)));
     digest.add(std::as_bytes(std::span("", 1)));  // so that two texts are not taken for one
   };
   add(target.identity);
-  const std::string_view pointer = target.passes_address ? "*" : "";
-  add(fmt::format("{} {} {} {} {} {}", kernel.type_name, include, kernel.bytes, kernel.alignment, sub_group, pointer));
+  add(entry_point(kernel, include, target, ""));
   for (const auto& [path, text] : source.headers) {
     add(path);
     add(text);
   }
   source.key = digest.finish();
   source.entry = fmt::format("kernel_{}", source.key.substr(0, 24));
-
-  source.code = fmt::format(
-      "#include \"{include}\"\n"
-      "using type_of_{entry} = {type};\n"
-      "static_assert(sizeof(type_of_{entry}) == {bytes} && alignof(type_of_{entry}) == {alignment},\n"
-      "              \"the host compiler lays out this kernel differently\");\n"
-      "extern \"C\" SYCL_EXT_ONEAPI_FUNCTION_PROPERTY((ext::experimental::nd_range_kernel<1>))\n"
-      "{sub_group}"
-      "void {entry}(const type_of_{entry}{pointer} argument, ext::experimental::work_group_memory<std::byte[]> local) "
-      "{{\n"
-      "  const type_of_{entry} kernel = {pointer}argument;\n"
-      "  std::byte* memory = &static_cast<std::byte(&)[]>(local)[0];\n"
-      "  memory += -reinterpret_cast<std::uintptr_t>(memory) & {mask};\n"
-      "  kernel(ext::this_work_item::get_nd_item<1>(), memory);\n"
-      "}}\n",
-      fmt::arg("include", include), fmt::arg("entry", source.entry), fmt::arg("type", kernel.type_name),
-      fmt::arg("bytes", kernel.bytes), fmt::arg("alignment", kernel.alignment), fmt::arg("sub_group", sub_group),
-      fmt::arg("pointer", pointer), fmt::arg("mask", local_alignment - 1));
+  source.code = entry_point(kernel, include, target, source.entry);
   return source;
 }
 
