@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lib/src/core/kernel_arguments.hpp"
+#include "lib/src/core/kernel_runner.hpp"
 #include "lib/src/core/workspace.hpp"
 
 namespace nullscope::detail {
@@ -55,6 +56,7 @@ struct context_state {
   sycl::event last_use;  // of the workspaces; of anything, if the queue is in order
 
   std::unordered_map<const kernel_description*, sycl::kernel> kernels;
+  kernel_runner* runner = nullptr;  // runs some of the kernels in the place of the device; for tests
 #ifndef NULLSCOPE_SINGLE_SOURCE
   std::optional<kernel_arguments> arguments;  // absent where kernels get their functors by value
 #endif

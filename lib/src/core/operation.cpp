@@ -166,6 +166,18 @@ auto kernel_step(const sycl::nd_range<1>& range, std::size_t local_bytes) {
     });
   };
 }
+
+/// A launch by `runner`, when all before it is complete. A default event is complete too.
+auto runner_step(detail::kernel_runner& runner, const detail::kernel_description& kernel,
+                 const sycl::nd_range<1>& range, std::size_t local_bytes, std::span<const std::byte> functor) {
+  return [&runner, &kernel, range, local_bytes, bytes = std::vector<std::byte>(functor.begin(), functor.end())](
+             sycl::queue& queue, const detail::kernel_call&, const events& dependencies) {
+    sycl::event::wait_and_throw(dependencies);
+    queue.wait_and_throw();
+    runner.run(kernel, range, local_bytes, bytes);
+    return sycl::event();
+  };
+}
 #endif
 
 }  // namespace
@@ -276,7 +288,12 @@ void operation::add(const detail::kernel_description* kernel, kernel_command ste
 #ifndef NULLSCOPE_SINGLE_SOURCE
 void operation::launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<1>& range,
                              std::size_t local_bytes, std::span<const std::byte> functor, step_order order) {
-  add(kernel, kernel_step(range, allocated_local_bytes(local_bytes)), order, functor);
+  const std::size_t allocated = allocated_local_bytes(local_bytes);
+  if (detail::kernel_runner* const runner = ctx_.state_->runner; runner != nullptr && runner->runs(*kernel)) {
+    add(nullptr, runner_step(*runner, *kernel, range, local_bytes, functor), order);
+  } else {
+    add(kernel, kernel_step(range, allocated), order, functor);
+  }
 }
 #endif
 
