@@ -3,6 +3,7 @@
 #include <nullscope/core/context.hpp>
 #include <optional>
 
+#include "lib/src/core/compute_units.hpp"
 #include "tests/cli/command.hpp"
 #include "tests/core/layouts.hpp"
 #include "tests/core/support.hpp"
@@ -120,6 +121,14 @@ TEST(properties, are_plausible_and_asked_once) {
       EXPECT_GT(std::max(tile.m, tile.max_m) * std::max(tile.n, tile.max_n) * std::max(tile.k, tile.max_k), 0);
     }
   }
+}
+
+/// A Data Center GPU Max 1550: two stacks of 64 cores with 8 vector engines; an Arc A770: 32 cores with 16.
+TEST(properties, count_cores_where_the_driver_counts_vector_engines) {
+  EXPECT_EQ(detail::cores_of(1024, 8), 128);
+  EXPECT_EQ(detail::cores_of(512, 16), 32);
+  EXPECT_EQ(detail::cores_of(4, 8), 1);
+  EXPECT_EQ(detail::cores_of(108, 0), 108) << "not known: they are cores already";
 }
 
 #ifdef SYCL_EXT_ONEAPI_MATRIX

@@ -3,6 +3,7 @@
 
 #include "kernels/linalg/stage.hpp"
 #include "lib/src/linalg/gemm_joint_matrix_plan.hpp"
+#include "lib/src/linalg/joint_matrix_check.hpp"
 #include "tests/linalg/gemm_support.hpp"
 
 namespace nullscope::test {
@@ -183,7 +184,7 @@ TEST_P(gemm_test, takes_the_workspace_that_a_matrix_engine_needs) {
     return required_workspace(ctx_, [&](context& ctx) { gemm(ctx, operands, c, own); });
   };
   const std::int64_t size = size_of({a, b});
-  EXPECT_EQ(size > 0, detail::gemm_joint_matrix_serves(ctx_.device()));
+  EXPECT_EQ(size > 0, detail::gemm_joint_matrix_serves(detail::tested_properties(ctx_)));
   EXPECT_EQ(size_of({contiguous<const bfloat16>(nullptr, 2, 3, 0), contiguous<const bfloat16>(nullptr, 2, 0, 5)}), 0);
   EXPECT_NE(message_of<invalid_argument>([&] { size_of({a, a}); }).find("of b (2, 3"), std::string::npos);
   EXPECT_EQ(message_of<invalid_argument>([&] {

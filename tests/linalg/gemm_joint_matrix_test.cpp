@@ -2,9 +2,11 @@
 
 #include <nullscope/core/operation.hpp>
 #include <nullscope/core/tensor.hpp>
+#include <nullscope/linalg/rows.hpp>
 
 #include "kernels/linalg/block_grid.hpp"
 #include "lib/src/linalg/gemm_joint_matrix_plan.hpp"
+#include "lib/src/linalg/joint_matrix_check.hpp"
 #include "tests/core/support.hpp"
 
 namespace nullscope::test {
@@ -91,7 +93,7 @@ TEST(block_grid, numbers_every_block_of_a_batch_once) {
 class gemm_joint_matrix_test : public device_test {
  protected:
   void SetUp() override {
-    if (!detail::gemm_joint_matrix_serves(ctx_.device())) GTEST_SKIP() << "no matrix tiles";
+    if (!detail::gemm_joint_matrix_serves(detail::tested_properties(ctx_))) GTEST_SKIP() << "no matrix tiles";
   }
 
   gemm_joint_matrix_plan default_plan(const sizes& s) const {
@@ -308,6 +310,50 @@ TEST_P(gemm_joint_matrix_test, waits_for_its_dependencies) {
   before = queue.memcpy(b.memory.data(), later.data(), static_cast<std::size_t>(n * n) * sizeof(bfloat16), before);
   multiply(ctx, a, b, c, {before}).wait();
   EXPECT_EQ(c.to_host(), std::vector<float>(static_cast<std::size_t>(n * n), 128.f));
+}
+
+class multiplies_right_test : public device_test {};
+INSTANTIATE_TEST_SUITE_P(devices, multiplies_right_test, testing::ValuesIn(devices()), device_name);
+
+TEST_P(multiplies_right_test, tells_a_right_product_from_faulty_ones) {
+  using call = detail::gemm_call<bfloat16, float>;
+  const auto product = [](operation& op, const call& x) { detail::gemm_tiled(op, x); };
+  EXPECT_TRUE(detail::multiplies_right(ctx_, product));
+  {
+    operation open(ctx_, "open");  // as if a function of the library asked
+    EXPECT_TRUE(detail::multiplies_right(ctx_, product));
+  }
+  const auto with_transposed_tiles = [](operation& op, call x) {  // the upper left 16 x 16 of a is loaded transposed
+    const view<bfloat16, 3> a = op.take_array<bfloat16>(x.a.extent[0], x.a.extent[1], x.a.extent[2]);
+    copy(op.ctx(), x.a, a);
+    const auto tile = [](auto matrix) { return slice(slice(matrix, 1, 0, 16), 2, 0, 16); };
+    copy(op.ctx(), transposed(tile(x.a)), tile(a));
+    x.a = a;
+    detail::gemm_tiled(op, x);
+  };
+  EXPECT_FALSE(detail::multiplies_right(ctx_, with_transposed_tiles));
+  EXPECT_FALSE(detail::multiplies_right(ctx_, [](operation&, const call&) {})) << "does nothing";
+  EXPECT_FALSE(detail::multiplies_right(ctx_, [](operation&, const call&) { throw compilation_error("no tiles"); }));
+}
+
+TEST_P(multiplies_right_test, leaves_no_tile_untested) {
+  const device_properties& tested = detail::tested_properties(ctx_);
+  EXPECT_EQ(&tested, &detail::tested_properties(context(queue_))) << "tried once";
+  EXPECT_LE(tested.bf16_tiles.size(), ctx_.device().bf16_tiles.size());
+}
+
+TEST(gemm_joint_matrix_tile_test, goes_to_the_next_tile_when_one_is_removed) {
+  device_properties device{};
+  device.local_memory_bytes = 64 << 10;
+  device.sub_group_sizes = {8, 16};
+  device.bf16_tiles = {{0, 16, 16, 8, 0, 0}, {0, 8, 16, 8, 0, 0}};
+#ifdef SYCL_EXT_ONEAPI_MATRIX
+  ASSERT_EQ(detail::gemm_joint_matrix_tile(device), joint_matrix_tile::m8_n16_k16);
+  detail::remove_tile(device, joint_matrix_tile::m8_n16_k16);
+  EXPECT_EQ(detail::gemm_joint_matrix_tile(device), joint_matrix_tile::m8_n8_k16);
+#endif
+  detail::remove_tile(device, joint_matrix_tile::m8_n8_k16);
+  EXPECT_EQ(detail::gemm_joint_matrix_tile(device), std::nullopt);
 }
 
 TEST(gemm_joint_matrix_tile_test, follows_what_the_device_reports) {

@@ -2,6 +2,7 @@
 
 #include "lib/src/attention/common.hpp"
 #include "lib/src/linalg/gemm_joint_matrix_plan.hpp"
+#include "lib/src/linalg/joint_matrix_check.hpp"
 #include "lib/src/linalg/tile_operand.hpp"
 #ifdef SYCL_EXT_ONEAPI_MATRIX
 #include "kernels/attention/joint_matrix.hpp"
@@ -78,8 +79,8 @@ void attend(operation& op, const attention_operands<bfloat16>& operands, const a
 }  // namespace
 
 bool attention_tiles_serve(const context& ctx, std::int64_t dk, std::int64_t dv) {
-  return ctx.layout().matrix_engine && gemm_joint_matrix_tile(ctx.device()) == joint_matrix_tile::m16_n16_k32 &&
-         fits<1>(ctx, dk, dv);
+  return ctx.layout().matrix_engine && fits<1>(ctx, dk, dv) &&
+         gemm_joint_matrix_tile(tested_properties(ctx)) == joint_matrix_tile::m16_n16_k32;
 }
 
 void attention_tiles(operation& op, const attention_operands<bfloat16>& operands,

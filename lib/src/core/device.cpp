@@ -12,6 +12,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "lib/src/core/compute_units.hpp"
+
 namespace nullscope {
 namespace {
 
@@ -73,6 +75,17 @@ std::int64_t signed_bytes(std::uint64_t bytes) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, std::numeric_limits<std::int64_t>::max()));
 }
 
+/// Intel's drivers report the vector engines of a GPU, of which a core has several.
+std::int64_t compute_units_of(const sycl::device& device) {
+  const std::int64_t reported = device.get_info<info::max_compute_units>();
+#ifdef SYCL_EXT_INTEL_DEVICE_INFO
+  if (device.has(sycl::aspect::ext_intel_gpu_eu_count_per_subslice)) {
+    return detail::cores_of(reported, device.get_info<sycl::ext::intel::info::device::gpu_eu_count_per_subslice>());
+  }
+#endif
+  return reported;
+}
+
 device_properties ask(const sycl::device& device) {
   device_properties result{};
   result.name = device.get_info<info::name>();
@@ -87,7 +100,7 @@ device_properties ask(const sycl::device& device) {
     result.sub_group_sizes.push_back(static_cast<std::int64_t>(size));
   }
   if (result.kind == device_kind::cpu) result.vector_bytes = vector_bytes_of(device);
-  result.compute_units = device.get_info<info::max_compute_units>();
+  result.compute_units = compute_units_of(device);
   result.max_work_group_size = static_cast<std::int64_t>(device.get_info<info::max_work_group_size>());
   result.local_memory_bytes = signed_bytes(device.get_info<info::local_mem_size>());
   if (result.local_memory_bytes > std::int64_t{1} << 30) {  // a CPU that names no limit: what its caches keep

@@ -7,6 +7,7 @@
 #include "lib/src/core/checks.hpp"
 #include "lib/src/linalg/gemm_joint_matrix_plan.hpp"
 #include "lib/src/linalg/gemm_paths.hpp"
+#include "lib/src/linalg/joint_matrix_check.hpp"
 
 namespace nullscope {
 namespace {
@@ -60,8 +61,12 @@ route choose_route(const context& ctx, const detail::gemm_call<In, T>& call, gem
           name, check::describe("a", call.a), check::describe("b", call.b), check::describe("c", call.c)));
     }
   }
-  const bool has_engine = ctx.layout().matrix_engine && detail::gemm_joint_matrix_serves(ctx.device());
-  return std::is_same_v<In, bfloat16> && has_engine ? route::joint_matrix : route::tiled;
+  if constexpr (std::is_same_v<In, bfloat16>) {
+    if (ctx.layout().matrix_engine && detail::gemm_joint_matrix_serves(detail::tested_properties(ctx))) {
+      return route::joint_matrix;
+    }
+  }
+  return route::tiled;
 }
 
 template <class In, class T>

@@ -4,6 +4,7 @@
 
 #include "lib/src/core/ranges.hpp"
 #include "lib/src/linalg/gemm_joint_matrix_plan.hpp"
+#include "lib/src/linalg/joint_matrix_check.hpp"
 #include "lib/src/linalg/tile_operand.hpp"
 #ifdef SYCL_EXT_ONEAPI_MATRIX
 #include "kernels/linalg/gemm_joint_matrix.hpp"
@@ -36,7 +37,7 @@ std::int64_t local_bytes(const tile_shape& tile, std::int64_t panel_pairs) {
 }
 
 /// The engine multiplies tiles of this shape: exactly, or as one of all the sizes up to its largest.
-[[maybe_unused]] bool fits(const tile_shape& wanted, const matrix_tile& offered) {
+bool fits(const tile_shape& wanted, const matrix_tile& offered) {
   const auto is_size = [](std::int64_t size, std::int64_t exact, std::int64_t most) {
     return exact == 0 ? size <= most : size == exact;
   };
@@ -116,6 +117,10 @@ std::optional<joint_matrix_tile> gemm_joint_matrix_tile([[maybe_unused]] const d
   return std::nullopt;
 }
 
+void remove_tile(device_properties& device, joint_matrix_tile tile) {
+  std::erase_if(device.bf16_tiles, [&](const matrix_tile& offered) { return fits(shape_of(tile), offered); });
+}
+
 std::int64_t gemm_joint_matrix_local_bytes(const gemm_joint_matrix_plan& plan) {
   return local_bytes(shape_of(plan.tile), plan.block_rows * plan.block_columns);
 }
@@ -171,8 +176,8 @@ void gemm_joint_matrix([[maybe_unused]] operation& op, [[maybe_unused]] const ge
 void gemm_joint_matrix(operation& op, const gemm_call<bfloat16, float>& call) {
   const view<float, 3>& c = call.c;
   gemm_joint_matrix(op, call,
-                    plan_gemm_joint_matrix(op.ctx().device(), op.ctx().layout(), c.extent[0], c.extent[1], c.extent[2],
-                                           call.a.extent[2]));
+                    plan_gemm_joint_matrix(tested_properties(op.ctx()), op.ctx().layout(), c.extent[0], c.extent[1],
+                                           c.extent[2], call.a.extent[2]));
 }
 
 }  // namespace nullscope::detail

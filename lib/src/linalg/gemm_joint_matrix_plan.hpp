@@ -34,6 +34,9 @@ struct gemm_joint_matrix_plan {
 /// of panels, or if this build has no joint_matrix.
 std::optional<joint_matrix_tile> gemm_joint_matrix_tile(const device_properties& device);
 
+/// Takes the tiles from the device's list that a kernel for this one would use.
+void remove_tile(device_properties& device, joint_matrix_tile tile);
+
 inline bool gemm_joint_matrix_serves(const device_properties& device) {
   return gemm_joint_matrix_tile(device).has_value();
 }
