@@ -8,6 +8,7 @@
 #include <nullscope/null_space/simplex.hpp>
 #include <vector>
 
+#include "lib/src/core/fill.hpp"
 #include "lib/src/studies/sweep/heads.hpp"
 
 namespace nullscope {
@@ -40,9 +41,7 @@ class sweep_chunk {
     const sweep_heads<T> heads = source_.make(op, unit_, range_, has_scores_);
     // u, and a column of zeros, where the vector of ones will go
     const view<T, 3> basis = op.take_array<T>(count, s, k + 1), u = slice(basis, 2, 0, k);
-    op.run([=](sycl::queue& queue, const events& dependencies) {
-      return queue.memset(basis.data, 0, static_cast<std::size_t>(basis.size()) * sizeof(T), dependencies);
-    });
+    detail::fill_zero(op, basis);
     const view<T, 2> singular_values = op.take_array<T>(count, k);
     const view<std::int32_t, 1> status = op.take_array<std::int32_t>(count);
     const view<std::int64_t, 1> rank = op.take_array<std::int64_t>(count);
