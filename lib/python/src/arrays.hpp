@@ -153,6 +153,9 @@ class result {
   memory data_;
 };
 
+/// Throws computation_error with the heads whose decomposition failed. Both are on the host.
+void require_converged(const char* function, const result<std::int32_t>& status, const result<std::int64_t>& rank);
+
 /// Numbers that the library left on the host, as a NumPy array. Needs the GIL.
 template <class T>
 nb::object to_numpy(const std::vector<T>& numbers, const shape_type& shape) {

@@ -1,7 +1,6 @@
 /// effective_attention and its dense matrices: q, k, v (batch, heads, tokens, d), or without the batch. Sequences are
 /// cut to their lengths, as views; nothing is copied.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -92,83 +91,106 @@ view<T, 2> part_of(const view<T, 3>& x, std::int64_t sequence, std::int64_t colu
   return slice(select(x, 0, sequence), 1, 0, columns);
 }
 
+/// The results of effective_attention for sequences that are padded to the longest: the rest of them is 0.
 template <class T>
-nb::dict effective_attention_of(device_handle& where, heads_call& call, const effective_attention_options& options) {
-  const placement place = call.q.place();
-  const shape_type outer = call.q.leading(2);
-  result<T> p, u, s, log_sum_exp, received_raw, received_effective, pearson, raw_norm, effective_norm, null_norm;
-  result<std::int64_t> rank;
-  without_gil(where, [&](context& ctx) {
-    const heads_views<T> all(where, ctx, call);
-    const std::int64_t batch = all.batch(), heads = all.heads(), queries = all.q.extent[2], keys = all.k.extent[2];
+class found_attention {
+ public:
+  found_attention(device_handle& where, context& ctx, const heads_call& call, const heads_views<T>& all)
+      : place_(call.q.place()) {
+    const shape_type outer = call.q.leading(2);
+    const std::int64_t queries = all.q.extent[2], keys = all.k.extent[2];
     const attention_heads<T> padded{select(all.q, 0, 0), select(all.k, 0, 0), select(all.v, 0, 0), all.h};
     const std::int64_t columns = padded.basis_columns();
     const auto make = [&](result<T>& of, std::initializer_list<std::int64_t> inner) {
-      of = {where, ctx, place, joined(outer, inner)};
+      of = {where, ctx, place_, joined(outer, inner)};
       of.fill_zero(ctx);
     };
-    make(p, {queries, columns});
-    make(u, {keys, columns});
-    make(s, {columns});
-    make(log_sum_exp, {queries});
-    make(received_raw, {keys});
-    make(received_effective, {keys});
-    for (result<T>* of : {&pearson, &raw_norm, &effective_norm, &null_norm}) *of = {where, ctx, {}, outer};
-    rank = {where, ctx, {}, outer};
-    result<std::int32_t> status(where, ctx, {}, {batch, heads});
-    result<effective_attention_summary<T>> summary(where, ctx, {}, {batch, heads});
+    make(p_, {queries, columns});
+    make(u_, {keys, columns});
+    make(s_, {columns});
+    make(log_sum_exp_, {queries});
+    make(received_raw_, {keys});
+    make(received_effective_, {keys});
+    for (result<T>* of : {&pearson_, &raw_norm_, &effective_norm_, &null_norm_}) *of = {where, ctx, {}, outer};
+    rank_ = {where, ctx, {}, outer};
+    status_ = {where, ctx, {}, {all.batch(), all.heads()}};
+    summary_ = {where, ctx, {}, {all.batch(), all.heads()}};
+  }
 
+  void compute(context& ctx, const heads_views<T>& all, const effective_attention_options& options) {
     operation op(ctx, function);
-    for (std::int64_t b = 0; b < batch; ++b) {
+    for (std::int64_t b = 0; b < all.batch(); ++b) {
       const attention_heads<T> one = all.sequence(b);
       const std::int64_t c = one.basis_columns();
       effective_attention(ctx, one,
                           effective_attention_results<T>{
-                              .p = part_of(p.template as<4>(), b, all.queries(b), c),
-                              .u = part_of(u.template as<4>(), b, all.keys(b), c),
-                              .s = part_of(s.template as<3>(), b, c),
-                              .rank = select(rank.template as<2>(), 0, b),
-                              .status = select(status.template as<2>(), 0, b),
-                              .log_sum_exp = part_of(log_sum_exp.template as<3>(), b, all.queries(b)),
-                              .summary = select(summary.template as<2>(), 0, b),
-                              .received_raw = part_of(received_raw.template as<3>(), b, all.keys(b)),
-                              .received_effective = part_of(received_effective.template as<3>(), b, all.keys(b))},
+                              .p = part_of(p_.template as<4>(), b, all.queries(b), c),
+                              .u = part_of(u_.template as<4>(), b, all.keys(b), c),
+                              .s = part_of(s_.template as<3>(), b, c),
+                              .rank = select(rank_.template as<2>(), 0, b),
+                              .status = select(status_.template as<2>(), 0, b),
+                              .log_sum_exp = part_of(log_sum_exp_.template as<3>(), b, all.queries(b)),
+                              .summary = select(summary_.template as<2>(), 0, b),
+                              .received_raw = part_of(received_raw_.template as<3>(), b, all.keys(b)),
+                              .received_effective = part_of(received_effective_.template as<3>(), b, all.keys(b))},
                           options);
     }
     op.submit_and_wait();
+  }
 
-    rank.bring_to_host(ctx, {});
-    status.bring_to_host(ctx, {});
-    summary.bring_to_host(ctx, {});
-    const std::vector<std::int64_t> failed =
-        failed_ids({status.data(), status.data() + status.size()}, {rank.data(), rank.data() + rank.size()});
-    if (!failed.empty()) {
-      throw computation_error(fmt::format("{}: {} of {} heads hold NaN or infinity, overflow, or did not converge: {}",
-                                          function, failed.size(), status.size(), fmt::join(failed, ", ")),
-                              failed);
+  /// Throws computation_error if there are heads that failed.
+  void bring_to_host(context& ctx) {
+    rank_.bring_to_host(ctx, {});
+    status_.bring_to_host(ctx, {});
+    summary_.bring_to_host(ctx, {});
+    require_converged(function, status_, rank_);
+    for (result<T>* of : {&pearson_, &raw_norm_, &effective_norm_, &null_norm_}) of->bring_to_host(ctx, {});
+    for (std::int64_t i = 0; i < summary_.size(); ++i) {
+      pearson_.data()[i] = summary_.data()[i].pearson;
+      raw_norm_.data()[i] = summary_.data()[i].raw_norm;
+      effective_norm_.data()[i] = summary_.data()[i].effective_norm;
+      null_norm_.data()[i] = summary_.data()[i].null_norm;
     }
-    for (result<T>* of : {&pearson, &raw_norm, &effective_norm, &null_norm}) of->bring_to_host(ctx, {});
-    for (std::int64_t i = 0; i < summary.size(); ++i) {
-      pearson.data()[i] = summary.data()[i].pearson;
-      raw_norm.data()[i] = summary.data()[i].raw_norm;
-      effective_norm.data()[i] = summary.data()[i].effective_norm;
-      null_norm.data()[i] = summary.data()[i].null_norm;
+    for (result<T>* of : {&p_, &u_, &s_, &log_sum_exp_, &received_raw_, &received_effective_}) {
+      of->bring_to_host(ctx, place_);
     }
-    for (result<T>* of : {&p, &u, &s, &log_sum_exp, &received_raw, &received_effective}) of->bring_to_host(ctx, place);
+  }
+
+  nb::dict release() {
+    nb::dict found;
+    found["p"] = p_.release(place_);
+    found["u"] = u_.release(place_);
+    found["s"] = s_.release(place_);
+    found["log_sum_exp"] = log_sum_exp_.release(place_);
+    found["received_raw"] = received_raw_.release(place_);
+    found["received_effective"] = received_effective_.release(place_);
+    found["rank"] = rank_.release({});
+    found["pearson"] = pearson_.release({});
+    found["raw_norm"] = raw_norm_.release({});
+    found["effective_norm"] = effective_norm_.release({});
+    found["null_norm"] = null_norm_.release({});
+    return found;
+  }
+
+ private:
+  placement place_;
+  result<T> p_, u_, s_, log_sum_exp_, received_raw_, received_effective_, pearson_, raw_norm_, effective_norm_,
+      null_norm_;
+  result<std::int64_t> rank_;
+  result<std::int32_t> status_;
+  result<effective_attention_summary<T>> summary_;
+};
+
+template <class T>
+nb::dict effective_attention_of(device_handle& where, heads_call& call, const effective_attention_options& options) {
+  std::optional<found_attention<T>> found;
+  without_gil(where, [&](context& ctx) {
+    const heads_views<T> all(where, ctx, call);
+    found.emplace(where, ctx, call, all);
+    found->compute(ctx, all, options);
+    found->bring_to_host(ctx);
   });
-  nb::dict found;
-  found["p"] = p.release(place);
-  found["u"] = u.release(place);
-  found["s"] = s.release(place);
-  found["log_sum_exp"] = log_sum_exp.release(place);
-  found["received_raw"] = received_raw.release(place);
-  found["received_effective"] = received_effective.release(place);
-  found["rank"] = rank.release({});
-  found["pearson"] = pearson.release({});
-  found["raw_norm"] = raw_norm.release({});
-  found["effective_norm"] = effective_norm.release({});
-  found["null_norm"] = null_norm.release({});
-  return found;
+  return found->release();
 }
 
 /// What effective_attention found, and goes into its dense matrices.

@@ -1,9 +1,13 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
 
 #include <nullscope/core/errors.hpp>
+#include <nullscope/linalg/svd.hpp>
 #include <sycl/sycl.hpp>
 
+#include "arrays.hpp"
 #include "bindings.hpp"
 
 namespace nb = nanobind;
@@ -66,6 +70,15 @@ void bind_errors(nb::module_& m) {
   classes->file = new_class(m, "FileError", PyExc_OSError,
                             "A file or model that cannot be found, fetched, read or written, or is malformed.");
   nb::register_exception_translator(translate, classes);
+}
+
+void require_converged(const char* function, const result<std::int32_t>& status, const result<std::int64_t>& rank) {
+  const std::vector<std::int64_t> failed =
+      failed_ids({status.data(), status.data() + status.size()}, {rank.data(), rank.data() + rank.size()});
+  if (failed.empty()) return;
+  throw computation_error(fmt::format("{}: {} of {} heads hold NaN or infinity, overflow, or did not converge: {}",
+                                      function, failed.size(), status.size(), fmt::join(failed, ", ")),
+                          failed);
 }
 
 }  // namespace nullscope::python

@@ -1,11 +1,9 @@
 /// range_basis, null_space_project, simplex_alternatives, logit_rank: batches over all dimensions before the last two.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <nullscope/core/errors.hpp>
-#include <nullscope/linalg/svd.hpp>
 #include <nullscope/null_space/null_space.hpp>
 #include <nullscope/null_space/simplex.hpp>
 #include <optional>
@@ -53,14 +51,7 @@ nb::tuple range_basis_of(device_handle& where, array& v, std::optional<array>& h
     if (options.with_ones) append_ones(ctx, rank.as<1>(), {columns, with_ones.as<1>()}).wait_and_throw();
     for (auto* numbers : {&rank, &with_ones}) numbers->bring_to_host(ctx, {});
     status.bring_to_host(ctx, {});
-    const std::vector<std::int64_t> failed =
-        failed_ids({status.data(), status.data() + status.size()}, {rank.data(), rank.data() + rank.size()});
-    if (!failed.empty()) {
-      throw computation_error(
-          fmt::format("range_basis: {} of {} heads hold NaN or infinity, overflow, or did not converge: {}",
-                      failed.size(), status.size(), fmt::join(failed, ", ")),
-          failed);
-    }
+    require_converged("range_basis", status, rank);
     basis.bring_to_host(ctx, place);
     s.bring_to_host(ctx, place);
   });
