@@ -9,8 +9,8 @@ namespace nullscope::cli {
 
 inline constexpr const char* device_help = "Device: an index, cpu, gpu, gpu:1 or part of its name";
 inline constexpr const char* devices_help =
-    "Device: an index, cpu, gpu, gpu:1 or part of its name; several, alike, divide the work: a list as gpu:0,gpu:1, or "
-    "all";
+    "Device: an index, cpu, gpu, gpu:1 or part of its name; a comma list, or all, splits the work over identical "
+    "devices";
 
 /// Options that are valid one by one, but not together.
 class usage_error : public CLI::ParseError {

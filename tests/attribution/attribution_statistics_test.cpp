@@ -101,6 +101,28 @@ TEST(attribution_statistics_test, where_nothing_else_contributes_shares_are_zero
   EXPECT_TRUE(all.to_first_token_around_separator(0).empty());
 }
 
+TEST(attribution_statistics_test, a_layer_has_its_share_of_the_sum_over_layers) {
+  attribution of = from_rows(three_tokens);
+  of.layers = {1, 2};
+  const std::vector<double> first = of.contribution;
+  for (const double x : first) of.contribution.push_back(3 * x);
+  attribution_statistics all;
+  all.add(of);
+  EXPECT_DOUBLE_EQ(all.share_of_layers(0, 0), 0.25);
+  EXPECT_DOUBLE_EQ(all.share_of_layers(1, 1), 0.75);
+  EXPECT_EQ(all.share_of_layers(0, 5), 0);  // no neighbours that far away
+}
+
+TEST(attribution_statistics_test, relative_errors_are_of_the_rows) {
+  attribution of = from_rows({{0.6, 0.8}, {0, 0}});
+  EXPECT_TRUE(relative_errors(of).empty());
+  of.standard_error = {0.03, 0.04, 0.1, 0.1};
+  const std::vector<double> found = relative_errors(of);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_DOUBLE_EQ(found[0], 0.05);
+  EXPECT_EQ(found[1], 0);
+}
+
 TEST(attribution_statistics_test, refuses_texts_that_do_not_fit) {
   attribution_statistics all;
   const std::vector<std::string> two{"a", "b"};

@@ -9,8 +9,8 @@
 #include <nullscope/core/device.hpp>
 #include <nullscope/model/model_folder.hpp>
 #include <nullscope/text/text_encoder.hpp>
-#include "lib/src/io/csv.hpp"
 
+#include "lib/src/io/csv.hpp"
 #include "tests/cli/nullscope_program.hpp"
 
 namespace nullscope::test {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nullscope/io/safetensors.hpp>
-#include "lib/src/io/csv.hpp"
 
+#include "lib/src/io/csv.hpp"
 #include "tests/cli/nullscope_program.hpp"
 #include "tests/core/residuals.hpp"
 

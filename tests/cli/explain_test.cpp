@@ -8,8 +8,8 @@
 #include <nullscope/core/device.hpp>
 #include <nullscope/training/text_classifier.hpp>
 #include <set>
-#include "lib/src/io/csv.hpp"
 
+#include "lib/src/io/csv.hpp"
 #include "tests/cli/nullscope_program.hpp"
 
 namespace nullscope::test {

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <map>
 #include <nullscope/io/safetensors.hpp>
-#include "lib/src/io/csv.hpp"
 
+#include "lib/src/io/csv.hpp"
 #include "tests/cli/nullscope_program.hpp"
 
 namespace nullscope::test {

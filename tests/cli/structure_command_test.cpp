@@ -8,8 +8,8 @@
 #include <nullscope/core/device.hpp>
 #include <nullscope/io/safetensors.hpp>
 #include <nullscope/model/model_folder.hpp>
-#include "lib/src/io/csv.hpp"
 
+#include "lib/src/io/csv.hpp"
 #include "tests/cli/nullscope_program.hpp"
 
 namespace nullscope::test {

@@ -1,8 +1,8 @@
 /// Sweeps whose correlations come from a sample of the queries, and long heads that are divided among units.
 #include <cmath>
 #include <memory>
-#include "lib/src/io/csv.hpp"
 
+#include "lib/src/io/csv.hpp"
 #include "tests/cli/sweep_support.hpp"
 
 namespace nullscope::test {

@@ -278,5 +278,19 @@ TEST_P(model_attention_test, refuses_what_does_not_fit_before_it_reads) {
   EXPECT_EQ(attention.averages().texts, (std::vector<std::int64_t>{0, 0, 0, 0}));
 }
 
+TEST(mean_of_heads_test, is_over_texts_and_heads_and_skips_correlations_that_are_not_there) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<text_attention<double>> texts{
+      {3, {{2, 0.5, 2, 1, 1, 0.25}, {4, none, 1, 1, 0, 0.75}, {9, 9, 9, 9, 9, 9}}},
+      {5, {{6, 0.25, 4, 1, 1, 0.5}, {8, 0.75, 1, 0, 1, 0.5}, {9, 9, 9, 9, 9, 9}}}};
+  const head_means two = mean_of_heads(std::span(texts), 0, 2), one = mean_of_heads(std::span(texts).first(1), 1, 1);
+  EXPECT_EQ(two.rank, 5);
+  EXPECT_EQ(two.pearson, 0.5);
+  EXPECT_EQ(two.entropy, 0.5);
+  EXPECT_EQ(two.null_share, (0.25 + 0 + 0.0625 + 1) / 4);
+  EXPECT_TRUE(std::isnan(one.pearson));
+  EXPECT_EQ(one.rank, 4);
+}
+
 }  // namespace
 }  // namespace nullscope::test

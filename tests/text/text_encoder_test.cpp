@@ -24,6 +24,8 @@ TEST(TextEncoder, SavesAndLoadsWords) {
   EXPECT_EQ(words.vocabulary_size(), 5);
   EXPECT_EQ(words.special_ids().cls, word_vocabulary::class_id);
   EXPECT_EQ(words.special_ids().sep, std::nullopt);
+  EXPECT_EQ(words.empty_id(), word_vocabulary::class_id);
+  EXPECT_EQ(words.baseline_id(), word_vocabulary::pad_id);
   EXPECT_EQ(words.special_token_count(), 1);
   EXPECT_FALSE(words.joins_pairs());
   EXPECT_THROW(words.encode("not", {.pair = "bad"}), invalid_argument);

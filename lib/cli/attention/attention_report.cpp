@@ -6,18 +6,13 @@
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <span>
+
+#include "lib/cli/common/field_text.hpp"
 #include "lib/src/io/atomic_file.hpp"
 
 namespace nullscope::cli {
 namespace {
-
-/// A field with commas or quotes stands in quotes.
-std::string csv_text(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
 
 /// Calls visit(matrix, from, to) for all entries whose class `from` some text has.
 template <class Visit>
@@ -36,7 +31,7 @@ std::string classes_table(const attention_report& report) {
   for_entries(all, [&](std::int64_t head, std::int64_t from, std::int64_t to) {
     const double raw = all.at(all.raw, head, from, to), effective = all.at(all.effective, head, from, to);
     fmt::format_to(std::back_inserter(text), "{},{},{},{},{:.7g},{:.7g},{:.7g}\n", head / report.heads + 1,
-                   head % report.heads + 1, csv_text(report.name(from)), csv_text(report.name(to)), raw, effective,
+                   head % report.heads + 1, csv_field(report.name(from)), csv_field(report.name(to)), raw, effective,
                    raw - effective);
   });
   return text;
@@ -46,8 +41,9 @@ std::string rollout_table(const attention_report& report) {
   std::string text = "layer,from,to,raw,effective\n";
   const class_averages& all = report.rollout;
   for_entries(all, [&](std::int64_t layer, std::int64_t from, std::int64_t to) {
-    fmt::format_to(std::back_inserter(text), "{},{},{},{:.7g},{:.7g}\n", layer + 1, csv_text(report.name(from)),
-                   csv_text(report.name(to)), all.at(all.raw, layer, from, to), all.at(all.effective, layer, from, to));
+    fmt::format_to(std::back_inserter(text), "{},{},{},{:.7g},{:.7g}\n", layer + 1, csv_field(report.name(from)),
+                   csv_field(report.name(to)), all.at(all.raw, layer, from, to),
+                   all.at(all.effective, layer, from, to));
   });
   return text;
 }
@@ -68,32 +64,8 @@ std::string heads_table(const attention_report& report) {
   return text;
 }
 
-/// Means over the texts.
-struct head_means {
-  double pearson = 0, rank = 0, entropy = 0, null_share = 0;
-};
-
-head_means means_of(const attention_report& report, std::size_t first_head, std::size_t count) {
-  head_means mean;
-  double correlated = 0, all = 0;
-  for (const text_attention<float>& text : report.numbers) {
-    for (std::size_t i = first_head; i < first_head + count; ++i) {
-      const head_numbers<float>& one = text.heads[i];
-      const double share = static_cast<double>(one.null_norm) / static_cast<double>(one.raw_norm);
-      mean.rank += static_cast<double>(one.rank);
-      mean.entropy += static_cast<double>(one.entropy);
-      mean.null_share += share * share;
-      ++all;
-      if (std::isnan(one.pearson)) continue;
-      mean.pearson += static_cast<double>(one.pearson);
-      ++correlated;
-    }
-  }
-  return {mean.pearson / correlated, mean.rank / all, mean.entropy / all, mean.null_share / all};
-}
-
-nlohmann::ordered_json number_or_null(double x) {
-  return std::isfinite(x) ? nlohmann::ordered_json(x) : nlohmann::ordered_json(nullptr);
+head_means means_of(const attention_report& report, std::int64_t first_head, std::int64_t count) {
+  return mean_of_heads(std::span<const text_attention<float>>(report.numbers), first_head, count);
 }
 
 std::string json(const attention_report& report) {
@@ -110,10 +82,10 @@ std::string json(const attention_report& report) {
   }
   const class_averages& averages = report.averages;
   for (std::int64_t head = 0; head < averages.matrices; ++head) {
-    const head_means mean = means_of(report, static_cast<std::size_t>(head), 1);
+    const head_means mean = means_of(report, head, 1);
     nlohmann::ordered_json one{{"layer", head / report.heads + 1},
                                {"head", head % report.heads + 1},
-                               {"pearson", number_or_null(mean.pearson)},
+                               {"pearson", json_number(mean.pearson)},
                                {"rank", mean.rank},
                                {"entropy", mean.entropy},
                                {"null_share", mean.null_share}};
@@ -156,7 +128,6 @@ void write_attention(const std::filesystem::path& folder, const attention_report
 }
 
 void print_attention(const attention_report& report) {
-  const auto heads = static_cast<std::size_t>(report.heads);
   const class_averages& averages = report.averages;
   fmt::print("{}: {} texts, {} layers of {} heads; effective attention {}\n", report.model, report.texts.size(),
              report.layers, report.heads, report.by_rows ? "by rows" : "with all tokens");
@@ -165,7 +136,7 @@ void print_attention(const attention_report& report) {
   for (const std::string& name : report.classes) fmt::print("  {:>18}", name.substr(0, 18));
   fmt::print("\n");
   for (std::int64_t layer = 0; layer < report.layers; ++layer) {
-    const head_means mean = means_of(report, static_cast<std::size_t>(layer) * heads, heads);
+    const head_means mean = means_of(report, layer * report.heads, report.heads);
     fmt::print("{:>5}  {:>7.4f}  {:>8.1f}  {:>7.3f}", layer + 1, mean.pearson, 100 * mean.null_share, mean.entropy);
     for (std::int64_t to = 0; to < averages.classes; ++to) {
       double raw = 0, effective = 0;

@@ -209,11 +209,11 @@ void add_effective_attention(CLI::App& app) {
   effective
       ->add_option("--input", command->input,
                    "Safetensors file with q, k [heads, S, d_k], v [heads, S, d_v] and, if there is an output "
-                   "projection, h [heads, d_v, d]; scale, causal and bias [heads, S, S] count if they are there")
+                   "projection, h [heads, d_v, d]; scale, causal and bias [heads, S, S] are used if present")
       ->required()
       ->check(some_path());
   effective->add_option("--output", command->output, "Safetensors file to write")->required()->check(some_path());
-  effective->add_option("--prefix", command->prefix, "What stands before the names, such as 3/ for text 3 of encode");
+  effective->add_option("--prefix", command->prefix, "Tensor-name prefix, such as 3/ for text 3 of encode");
   effective->add_flag("--dense", command->dense, "Also write the matrices raw, effective and null, [heads, S, S] each");
   effective->add_option("--length", command->length, "Number of tokens, without padding (default: all)")
       ->check(positive_integer());

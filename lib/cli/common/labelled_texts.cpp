@@ -10,9 +10,9 @@
 #include <nullscope/core/errors.hpp>
 #include <set>
 #include <unordered_map>
-#include "lib/src/io/csv.hpp"
 
 #include "lib/cli/common/checksum.hpp"
+#include "lib/src/io/csv.hpp"
 
 namespace nullscope::cli {
 namespace {

@@ -8,10 +8,10 @@
 #include <nullscope/core/version.hpp>
 #include <nullscope/io/safetensors.hpp>
 #include <system_error>
-#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/cli/common/files.hpp"
 #include "lib/cli/parallel/work_journal.hpp"
+#include "lib/src/io/atomic_file.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -108,8 +108,8 @@ bool is_finished(const output_place& place, const json& settings, const rerun_op
   }
   for (const fs::path& other : place.others) {
     if (!is_there(other)) continue;
-    throw file_error(fmt::format("{} already exists, and nothing says how it was made; use --overwrite to replace it",
-                                 other.string()));
+    throw file_error(
+        fmt::format("{} already exists, and its settings are unknown; use --overwrite to replace it", other.string()));
   }
   return false;
 }

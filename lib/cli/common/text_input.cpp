@@ -7,10 +7,10 @@
 #include <nullscope/core/errors.hpp>
 #include <utility>
 #include <variant>
-#include "lib/src/io/csv.hpp"
 
 #include "lib/cli/commands.hpp"
 #include "lib/cli/common/validators.hpp"
+#include "lib/src/io/csv.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -54,10 +54,10 @@ void add_text_input(CLI::App& command, text_input_options& options) {
   command.add_option("--pair-column", options.pair_column, "The column of the table that holds the second texts");
   command
       .add_option("--max-length", options.max_length,
-                  "The most tokens of a text, special tokens included (default: what the model takes)")
+                  "Maximum number of tokens per text, including special tokens (default: the limit of the model)")
       ->check(positive_integer());
   command
-      .add_option("--too-long", options.too_long, "What happens to longer texts: truncate (with a warning) or refuse")
+      .add_option("--too-long", options.too_long, "What to do with longer texts: truncate (with a warning) or refuse")
       ->capture_default_str()
       ->check(CLI::IsMember({"truncate", "refuse"}));
 }

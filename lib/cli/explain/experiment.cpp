@@ -3,7 +3,6 @@
 
 #include <nullscope/core/device.hpp>
 #include <nullscope/core/errors.hpp>
-#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/cli/commands.hpp"
 #include "lib/cli/common/previous_work.hpp"
@@ -11,6 +10,7 @@
 #include "lib/cli/common/validators.hpp"
 #include "lib/cli/common/waiting_note.hpp"
 #include "lib/cli/explain/experiment_output.hpp"
+#include "lib/src/io/atomic_file.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -159,7 +159,7 @@ void add_options(CLI::App& app, experiment_command& command) {
       ->capture_default_str()
       ->check(positive_integer());
   number("--width", command.width, "Width of the transformers, a multiple of 4");
-  number("--samples", command.samples, "Sequences of an epoch");
+  number("--samples", command.samples, "Sequences per epoch");
   number("--epochs", command.epochs, "Epochs, each with new sequences");
   app.add_option("--seed", command.seed, "Seed of data and networks")->capture_default_str()->check(natural_number());
   add_overwrite(app, command.rerun);
@@ -179,7 +179,8 @@ void add_networks(CLI::App& app, experiment_command& command, const std::vector<
 void add_on_linear_data(CLI::App& app, const std::shared_ptr<experiment_command>& command, bool with_surrogates) {
   command->samples = 5000, command->epochs = 5;
   add_networks(app, *command, {"encoder", "decoder", "fully-connected"});
-  app.add_option("--hidden", command->hidden, "Widths of the hidden layer of fully connected networks")
+  app.add_option("--hidden", command->hidden,
+                 "Hidden-layer widths of the fully connected networks, separated by commas")
       ->delimiter(',')
       ->capture_default_str()
       ->check(positive_integer());
@@ -216,11 +217,11 @@ void add_experiment(CLI::App& app) {
       "  nullscope experiment surrogates --output results");
 
   CLI::App* recovery =
-      experiment->add_subcommand("recovery", "A planted SLALOM comes back from what a transformer has learnt");
+      experiment->add_subcommand("recovery", "Recover a planted SLALOM from a transformer that was trained on it");
   const auto command = std::make_shared<experiment_command>();
   command->samples = 20000, command->epochs = 15;
   add_networks(*recovery, *command, {"encoder", "decoder"});
-  recovery->add_option("--words", command->words, "Words of the vocabulary")
+  recovery->add_option("--words", command->words, "Number of words in the vocabulary")
       ->capture_default_str()
       ->check(positive_integer());
   add_options(*recovery, *command);

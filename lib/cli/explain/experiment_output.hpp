@@ -3,6 +3,7 @@
 
 #include <string>
 #include <vector>
+
 #include "lib/src/studies/synthetic_experiments.hpp"
 
 namespace nullscope::cli {

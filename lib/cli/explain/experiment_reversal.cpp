@@ -5,8 +5,6 @@
 #include <iterator>
 #include <nullscope/core/device.hpp>
 #include <nullscope/core/errors.hpp>
-#include "lib/src/io/atomic_file.hpp"
-#include "lib/src/studies/reversal_experiment.hpp"
 
 #include "lib/cli/charts/heat_map.hpp"
 #include "lib/cli/commands.hpp"
@@ -14,6 +12,8 @@
 #include "lib/cli/common/progress.hpp"
 #include "lib/cli/common/validators.hpp"
 #include "lib/cli/common/waiting_note.hpp"
+#include "lib/src/io/atomic_file.hpp"
+#include "lib/src/studies/reversal_experiment.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -123,9 +123,10 @@ void add_experiment_reversal(CLI::App& app) {
     reversal->add_option(name, value, text)->capture_default_str()->check(positive_integer());
   };
   number("--tokens", command->options.tokens, "Tokens of a sequence");
-  number("--vocabulary", command->options.vocabulary, "Different tokens");
+  number("--vocabulary", command->options.vocabulary, "Number of different tokens");
   number("--value-size", command->options.value_size, "d_v of the head, below --tokens - 1");
-  number("--steps", command->options.most_steps, "Most steps of training; it ends earlier above 99.9 % on the test");
+  number("--steps", command->options.most_steps,
+         "Maximum number of training steps; training stops early above 99.9 % test accuracy");
   number("--inputs", command->options.inputs, "Inputs from which W is extracted");
   reversal->add_option("--cut", command->options.cut, "Threshold of W for the distances")
       ->capture_default_str()

@@ -7,7 +7,6 @@
 #include <nullscope/core/errors.hpp>
 #include <regex>
 #include <system_error>
-#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/cli/commands.hpp"
 #include "lib/cli/common/previous_work.hpp"
@@ -16,6 +15,7 @@
 #include "lib/cli/common/waiting_note.hpp"
 #include "lib/cli/explain/explain_output.hpp"
 #include "lib/cli/explain/explained_classifier.hpp"
+#include "lib/src/io/atomic_file.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -113,7 +113,7 @@ void run(const explain_command& command) {
   context ctx(device);
   const explained_classifier classifier(ctx, texts.folder());
   explain_options options = options_of(command, classifier.labels());
-  options.baseline_id = classifier.baseline_id();
+  options.baseline_id = classifier.encoder().baseline_id().value_or(0);
   std::vector<explained_result> results = results_for(read, texts);
   {
     const waiting_note note = note_of_first_use(ctx);
@@ -154,23 +154,24 @@ void add_explain(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember({"slalom", "lime", "shap", "linear", "additive", "gradient", "gradient-times-input",
                              "integrated-gradients"}));
-  explain->add_option("--fit", command->fit, "How SLALOM is fitted: least-squares, sgd or analytic")
+  explain->add_option("--fit", command->fit, "How to fit SLALOM: least-squares, sgd or analytic")
       ->capture_default_str()
       ->check(CLI::IsMember({"least-squares", "sgd", "analytic"}));
   const auto number = [&](const char* name, std::int64_t& value, const char* text) {
     explain->add_option(name, value, text)->capture_default_str()->check(positive_integer());
   };
-  number("--samples", command->samples, "Queries per text, drawn with repetition; repeated ones are computed once");
+  number("--samples", command->samples,
+         "Queries per text, drawn with repetition; the same query is computed only once");
   explain->add_option("--class", command->of_class,
                       "The class to explain, by its label or number (default: the predicted one)");
   explain->add_option("--sampling", command->sampling, "SLALOM's queries: short sequences of tokens, or deletions")
       ->capture_default_str()
       ->check(CLI::IsMember({"short", "deletions"}));
   number("--length", command->length, "Tokens of short sequences");
-  number("--most-deleted", command->most_deleted, "Tokens that deletions leave out, at most");
+  number("--most-deleted", command->most_deleted, "Largest number of tokens that a deletion query leaves out");
   explain
       ->add_option("--tokens-by", command->by,
-                   "What has scores of its own: each id or each place (default: id for SLALOM, otherwise place)")
+                   "Score each token id, or each position (default: id for SLALOM, otherwise place)")
       ->check(CLI::IsMember({"id", "place"}));
   explain->add_option("--seed", command->seed, "Seed of the queries")->capture_default_str()->check(natural_number());
   number("--tokens-shown", command->tokens_shown, "Tokens in the printed table");
@@ -183,7 +184,7 @@ void add_explain(CLI::App& app) {
       "others),\n"
       "with standard errors; the linearised score v exp(s) ranks tokens. Special tokens are part of every query.\n"
       "Writes explain.json, explain.csv, text.svg (the tokens marked) and, for SLALOM, scatter.svg;\n"
-      "explain.settings.json tells a later call what they were made with.\n\n"
+      "explain.settings.json records the settings, so that a later call recognises the results.\n\n"
       "Examples:\n"
       "  nullscope explain --model reviews-model --text \"Not bad at all.\" --output explained\n"
       "  nullscope explain --model reviews-model --file reviews.txt --method shap --samples 2000 --output explained\n"

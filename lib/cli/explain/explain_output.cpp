@@ -6,10 +6,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/cli/common/field_text.hpp"
 #include "lib/cli/common/previous_work.hpp"
+#include "lib/src/io/atomic_file.hpp"
 
 namespace nullscope::cli {
 namespace {

@@ -14,19 +14,8 @@ explained_classifier::explained_classifier(context& ctx, const std::filesystem::
 
 explained_text explained_classifier::text_of(const encoded_text& tokens) const {
   explained_text text{tokens.ids, tokens.special_mask, {}};
-  const special_token_ids special = encoder().special_ids();
-  for (const std::optional<std::int32_t>& id : {special.bos, special.eos, special.cls}) {
-    if (id && text.empty.empty()) text.empty = {*id};
-  }
+  if (const std::optional<std::int32_t> id = encoder().empty_id()) text.empty = {*id};
   return text;
-}
-
-std::int32_t explained_classifier::baseline_id() const {
-  const special_token_ids special = encoder().special_ids();
-  for (const std::optional<std::int32_t>& id : {special.pad, special.mask, special.unk, special.eos}) {
-    if (id) return *id;
-  }
-  return 0;
 }
 
 std::optional<std::int64_t> class_named(const std::string& name, const std::vector<std::string>& labels) {

@@ -27,9 +27,6 @@ class explained_classifier {
   /// The text as `explain` takes it.
   explained_text text_of(const encoded_text& tokens) const;
 
-  /// The token that stands for an absent one in a baseline: [PAD], otherwise [MASK], [UNK] or the end of text.
-  std::int32_t baseline_id() const;
-
  private:
   text_classifier<float> classifier_;
   explained_model explained_;

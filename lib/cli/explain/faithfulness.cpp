@@ -9,8 +9,6 @@
 #include <nullscope/core/errors.hpp>
 #include <nullscope/model/model_folder.hpp>
 #include <nullscope/training/training.hpp>
-#include "lib/src/io/atomic_file.hpp"
-#include "lib/src/io/csv.hpp"
 
 #include "lib/cli/charts/chart.hpp"
 #include "lib/cli/commands.hpp"
@@ -18,9 +16,12 @@
 #include "lib/cli/common/field_text.hpp"
 #include "lib/cli/common/labelled_texts.hpp"
 #include "lib/cli/common/previous_work.hpp"
+#include "lib/cli/common/progress.hpp"
 #include "lib/cli/common/validators.hpp"
 #include "lib/cli/common/waiting_note.hpp"
-#include "lib/cli/explain/faithfulness_run.hpp"
+#include "lib/cli/explain/explained_classifier.hpp"
+#include "lib/src/io/atomic_file.hpp"
+#include "lib/src/io/csv.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -159,6 +160,8 @@ std::string curve_chart(const std::vector<measured_method>& rows) {
                                          "#56B4E9",
                                          "#F0E442",
                                          "#000000"};
+  std::vector<perturbation_curves> means;
+  for (const measured_method& row : rows) means.push_back(mean_curves(row.curves));
   std::vector<chart_panel> panels;
   for (const bool inserts : {false, true}) {
     chart_panel panel{inserts ? "Tokens inserted" : "Tokens deleted",
@@ -167,16 +170,10 @@ std::string curve_chart(const std::vector<measured_method>& rows) {
                       {}};
     for (std::size_t r = 0; r < rows.size(); ++r) {
       chart_series series{rows[r].name, colours[r % colours.size()], r < 4 ? chart_mark::line : chart_mark::dashed, {}};
-      for (int step = 0; step <= 20; ++step) {
-        const double share = step / 20.0;
-        double sum = 0;
-        for (const perturbation_curves& curve : rows[r].curves) {
-          std::size_t k = 0;
-          while (k + 1 < curve.share.size() && curve.share[k + 1] <= share + 1e-9) ++k;
-          sum += inserts ? curve.insertion[k] : curve.deletion[k];
-        }
-        const double mean = sum / static_cast<double>(rows[r].curves.size());
-        series.points.push_back({share, mean, mean, mean});
+      const std::vector<double>& y = inserts ? means[r].insertion : means[r].deletion;
+      for (std::size_t step = 0; step < y.size(); ++step) {
+        const double mean = y[step];
+        series.points.push_back({means[r].share[step], mean, mean, mean});
       }
       panel.series.push_back(std::move(series));
     }
@@ -218,21 +215,25 @@ void run(const faithfulness_command& command) {
   }
   context ctx(device);
   const explained_classifier classifier(ctx, folder);
-  faithfulness_settings settings;
-  settings.methods = command.methods;
-  for (const std::string& name : command.methods) explanation_method_named(name);
-  settings.options.samples = command.samples;
-  settings.options.length = command.length;
-  settings.options.seed = static_cast<std::uint64_t>(command.seed);
-  settings.options.kind = command.sampling == "short" ? query_kind::short_sequences : query_kind::deletions;
-  settings.options.baseline_id = classifier.baseline_id();
-  settings.curves.points = command.points;
+  faithfulness_options options;
+  options.methods.clear();
+  for (const std::string& name : command.methods) options.methods.push_back(explanation_method_named(name));
+  options.explain.samples = command.samples;
+  options.explain.length = command.length;
+  options.explain.seed = static_cast<std::uint64_t>(command.seed);
+  options.explain.kind = command.sampling == "short" ? query_kind::short_sequences : query_kind::deletions;
+  options.explain.baseline_id = classifier.encoder().baseline_id().value_or(0);
+  options.curves.points = command.points;
   const data_parts data = read_data(command, classifier);
   std::vector<measured_method> rows;
   {
     const waiting_note note = note_of_first_use(ctx);
     progress_bar bar(static_cast<double>(command.methods.size()), 0);
-    rows = measure(ctx, classifier.model(), data.explained, data.others, settings, bar);
+    options.progress = [&](explanation_method method) {
+      bar.advance(1);
+      bar.draw(std::string(to_string(method)));
+    };
+    rows = measure_faithfulness(ctx, classifier.model(), data.explained, data.others, options);
   }
   print_rows(rows, data.explained.size());
   if (command.output.empty()) return;
@@ -254,7 +255,7 @@ void add_faithfulness(CLI::App& app) {
   faithfulness->add_option("--text-column", command->columns.text, "The column of the texts")->capture_default_str();
   faithfulness->add_option("--label-column", command->columns.label, "The column of the labels")->capture_default_str();
   faithfulness->add_option("--annotation-column", command->annotation_column,
-                           "A column with 0 or 1 for every word between white space: what people find important");
+                           "Column with 0 or 1 for every word (separated by white space): what people find important");
   faithfulness
       ->add_option(
           "--methods", command->methods,
@@ -267,7 +268,7 @@ void add_faithfulness(CLI::App& app) {
   const auto number = [&](const char* name, std::int64_t& value, const char* text) {
     return faithfulness->add_option(name, value, text)->capture_default_str()->check(positive_integer());
   };
-  number("--texts", command->texts, "Texts to explain, chosen at random; the others count for Naive Bayes");
+  number("--texts", command->texts, "Texts to explain, chosen at random; Naive Bayes is trained on the others");
   number("--samples", command->samples, "Queries per text");
   number("--length", command->length, "Tokens of SLALOM's short sequences");
   faithfulness->add_option("--sampling", command->sampling, "SLALOM's queries: short sequences, or deletions")
@@ -285,7 +286,7 @@ void add_faithfulness(CLI::App& app) {
   faithfulness->add_option("--output", command->output, "Folder for faithfulness.json, faithfulness.csv and curves.svg")
       ->check(some_path());
   faithfulness->footer(
-      "deletion, insertion: area over the curve of the probability when tokens go, or come, in the order of their\n"
+      "deletion, insertion: area over the curve of the probability as tokens are deleted, or inserted, by descending\n"
       "attribution (deletion: larger is better; insertion: smaller is better). fidelity: mean squared error of the\n"
       "predicted change of the log-odds on random deletions. naive bayes: rank correlation with the log ratios of\n"
       "counts. roc: area under the ROC curve against annotations. Means over the texts +- standard errors.\n\n"

@@ -27,22 +27,24 @@ void add_hta(CLI::App& app) {
   hta->add_option("--samples", command->samples, "Estimate with this many random tangents per token (default: exact)")
       ->check(positive_integer());
   hta->add_option("--seed", command->seed, "Seed of the random tangents")->check(seed_number())->capture_default_str();
-  hta->add_option("--layers", command->layers, "Hidden states after these layers, ascending (default: all)")
+  hta->add_option("--layers", command->layers,
+                  "Compute the hidden states after these layers, in ascending order (default: all)")
       ->delimiter(',')
       ->check(positive_integer());
-  hta->add_option("--from", command->from,
-                  "Where the input tokens are taken: embeddings (their sum), norm (after the embeddings' norm), or the "
-                  "number of a layer, for its output")
+  hta->add_option(
+         "--from", command->from,
+         "What counts as an input token: embeddings (their sum), norm (after the embeddings' norm), or a layer "
+         "number (the output of that layer)")
       ->capture_default_str();
   hta->add_flag("--words", command->words, "Attribution between words instead of tokens (frobenius norm)");
-  hta->add_option("--limit", command->limit, "Take only so many texts of the file")->check(positive_integer());
+  hta->add_option("--limit", command->limit, "Read at most this many texts of the file")->check(positive_integer());
   hta->add_option("--memory", command->memory,
                   "Device memory that each process may use, besides the model (default: 2GiB)")
       ->transform(CLI::AsSizeValue(false))
       ->check(positive_integer());
   hta->add_option("--type", command->type,
-                  "Numbers to compute with: f32, f64, or bf16 (f32 with the factors of products rounded, for devices "
-                  "with a matrix engine)")
+                  "f32, f64, or bf16 (f32 with the factors of matrix products rounded to bfloat16, for devices with a "
+                  "matrix engine)")
       ->check(CLI::IsMember({"f32", "f64", "bf16"}))
       ->capture_default_str();
   add_resume_and_overwrite(*hta, command->rerun);
@@ -50,10 +52,9 @@ void add_hta(CLI::App& app) {
   hta->add_option("--device", command->device, devices_help);
   hta->footer(
       "Finished texts of a file are kept in <output>.journal until the end, so that --resume can continue.\n"
-      "Estimates of contributions have a bias of order 1/K beside their standard error.\n"
-      "With MPI (mpirun nullscope hta ...), the ranks divide the texts, with --device all the devices of a machine "
-      "do;\n"
-      "the file is the same to the bit.\n\n"
+      "With --samples K, estimates have a bias of order 1/K in addition to their standard error.\n"
+      "MPI ranks (mpirun nullscope hta ...) and several devices (--device all) share the texts; the file is the same,\n"
+      "bit for bit.\n\n"
       "Examples:\n"
       "  nullscope hta --text \"the movie was not bad at all\" --output hta.safetensors --report report\n"
       "  nullscope hta --file reviews.csv --text-column text --samples 16 --output hta.safetensors --report report\n"

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <iterator>
 #include <nullscope/core/errors.hpp>
-#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/cli/charts/chart.hpp"
 #include "lib/cli/charts/heat_map.hpp"
 #include "lib/cli/charts/quartile_chart.hpp"
+#include "lib/cli/common/field_text.hpp"
+#include "lib/src/io/atomic_file.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -17,14 +18,6 @@ namespace {
 constexpr const char* colours[] = {chart_colour::blue, chart_colour::orange, chart_colour::green, "#CC79A7",
                                    "#E69F00",          chart_colour::grey};
 constexpr std::int64_t farthest_neighbour = 40, last_position = 100;  // in charts
-
-/// A field of a table; quotes where they are needed.
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
 
 /// The first, the middle and the last layer: places in layers().
 std::vector<std::size_t> three_layers(const attribution_statistics& of) {
@@ -46,19 +39,12 @@ std::string own_csv(const attribution_statistics& of) {
   return csv;
 }
 
-/// Of each group, which share of the sum over all layers a layer has.
-double relative_to_layers(const attribution_statistics& of, std::size_t layer, int group) {
-  double total = 0;
-  for (std::size_t l = 0; l < of.layers().size(); ++l) total += of.by_distance(l, group);
-  return total > 0 ? of.by_distance(layer, group) / total : 0;
-}
-
 std::string distance_csv(const attribution_statistics& of) {
   std::string csv = "layer,distance,mean_contribution,share_of_layers\n";
   for (std::size_t l = 0; l < of.layers().size(); ++l) {
     for (int g = 0; g < attribution_statistics::distance_groups; ++g) {
       fmt::format_to(std::back_inserter(csv), "{},{},{:.6g},{:.6g}\n", of.layers()[l],
-                     attribution_statistics::name_of_distance(g), of.by_distance(l, g), relative_to_layers(of, l, g));
+                     attribution_statistics::name_of_distance(g), of.by_distance(l, g), of.share_of_layers(l, g));
     }
   }
   return csv;
@@ -71,7 +57,7 @@ std::string groups_csv(const attribution_statistics& of, const char* name_of_gro
   std::string csv = fmt::format("layer,{},tokens,mean,first_quartile,median,third_quartile\n", name_of_group);
   for (std::size_t l = 0; l < of.layers().size(); ++l) {
     for (const auto& [name, own] : (of.*by_group)(l)) {
-      fmt::format_to(std::back_inserter(csv), "{},{},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", of.layers()[l], field(name),
+      fmt::format_to(std::back_inserter(csv), "{},{},{},{:.6g},{:.6g},{:.6g},{:.6g}\n", of.layers()[l], csv_field(name),
                      own.count, own.mean, own.low, own.median, own.high);
     }
   }
@@ -134,7 +120,7 @@ chart_panel distance_panel(const attribution_statistics& of) {
   for (int g = 0; g < attribution_statistics::distance_groups; ++g) {
     chart_series series{attribution_statistics::name_of_distance(g), colours[g], chart_mark::line, {}};
     for (std::size_t l = 0; l < of.layers().size(); ++l) {
-      const double share = 100 * relative_to_layers(of, l, g);
+      const double share = 100 * of.share_of_layers(l, g);
       series.points.push_back({static_cast<double>(of.layers()[l]), share, share, share});
       largest = std::max(largest, share);
     }

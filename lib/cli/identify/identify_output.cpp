@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
-#include <map>
 #include <set>
 #include <tuple>
 
@@ -21,45 +19,47 @@ std::string title_of(const std::string& distance) { return distance == "l2" ? "L
 
 /// The values of a member in the order in which they come.
 template <class Value>
-std::vector<Value> values_of(const std::vector<identify_summary>& all, Value identify_row::*member) {
+std::vector<Value> values_of(const std::vector<identification_summary>& all, Value identification_row::*member) {
   std::vector<Value> values;
-  for (const identify_summary& one : all) {
+  for (const identification_summary& one : all) {
     if (std::ranges::find(values, one.of.*member) == values.end()) values.push_back(one.of.*member);
   }
   return values;
 }
 
 template <class Accept>
-std::vector<identify_summary> chosen(const std::vector<identify_summary>& all, Accept accept) {
-  std::vector<identify_summary> some;
-  std::ranges::copy_if(all, std::back_inserter(some), [&](const identify_summary& one) { return accept(one.of); });
+std::vector<identification_summary> chosen(const std::vector<identification_summary>& all, Accept accept) {
+  std::vector<identification_summary> some;
+  std::ranges::copy_if(all, std::back_inserter(some),
+                       [&](const identification_summary& one) { return accept(one.of); });
   return some;
 }
 
-chart_series series_of(const std::string& name, std::size_t number, const std::vector<identify_summary>& all) {
+chart_series series_of(const std::string& name, std::size_t number, const std::vector<identification_summary>& all) {
   constexpr chart_mark marks[] = {chart_mark::circle, chart_mark::square, chart_mark::diamond};
   chart_series series{name, colours[number % std::size(colours)], marks[number % std::size(marks)], {}};
-  for (const identify_summary& one : all) {
+  for (const identification_summary& one : all) {
     series.points.push_back({static_cast<double>(one.of.tested_on), one.mean, one.mean - one.deviation,
                              std::min(1.0, one.mean + one.deviation)});
   }
   return series;
 }
 
-chart_panel panel_of(const std::string& title, const std::vector<identify_summary>& all, const char* x = "layer") {
+chart_panel panel_of(const std::string& title, const std::vector<identification_summary>& all,
+                     const char* x = "layer") {
   double last = 1;
-  for (const identify_summary& one : all) last = std::max(last, static_cast<double>(one.of.tested_on));
+  for (const identification_summary& one : all) last = std::max(last, static_cast<double>(one.of.tested_on));
   return {title, {x, chart_scale::linear, 0.5, last + 0.5}, {"tokens identified", chart_scale::linear, 0, 1.02}, {}};
 }
 
 /// One panel per distance, one series per map.
-std::vector<chart_panel> panels_by_distance(const std::vector<identify_summary>& all) {
+std::vector<chart_panel> panels_by_distance(const std::vector<identification_summary>& all) {
   std::vector<chart_panel> panels;
-  for (const std::string& distance : values_of(all, &identify_row::distance)) {
+  for (const std::string& distance : values_of(all, &identification_row::distance)) {
     chart_panel& panel = panels.emplace_back(panel_of(title_of(distance), all));
     std::size_t number = 0;
-    for (const std::string& map : values_of(all, &identify_row::map)) {
-      panel.series.push_back(series_of(map, number++, chosen(all, [&](const identify_row& row) {
+    for (const std::string& map : values_of(all, &identification_row::map)) {
+      panel.series.push_back(series_of(map, number++, chosen(all, [&](const identification_row& row) {
                                          return row.map == map && row.distance == distance;
                                        })));
     }
@@ -78,19 +78,20 @@ std::vector<std::int64_t> few_of(std::vector<std::int64_t> values) {
 }
 
 /// One panel per map and distance, one series per value of `member`; `name` is a format for the value.
-std::vector<chart_panel> panels_by_map(const std::vector<identify_summary>& all, std::int64_t identify_row::*member,
-                                       const char* name, const char* x) {
+std::vector<chart_panel> panels_by_map(const std::vector<identification_summary>& all,
+                                       std::int64_t identification_row::*member, const char* name, const char* x) {
   std::vector<chart_panel> panels;
-  for (const std::string& map : values_of(all, &identify_row::map)) {
-    for (const std::string& distance : values_of(all, &identify_row::distance)) {
+  for (const std::string& map : values_of(all, &identification_row::map)) {
+    for (const std::string& distance : values_of(all, &identification_row::distance)) {
       const auto part =
-          chosen(all, [&](const identify_row& row) { return row.map == map && row.distance == distance; });
+          chosen(all, [&](const identification_row& row) { return row.map == map && row.distance == distance; });
       if (part.empty()) continue;
       chart_panel& panel = panels.emplace_back(panel_of(fmt::format("{}, {}", map, title_of(distance)), all, x));
       std::size_t number = 0;
       for (const std::int64_t value : few_of(values_of(part, member))) {
-        panel.series.push_back(series_of(fmt::format(fmt::runtime(name), value), number++,
-                                         chosen(part, [&](const identify_row& row) { return row.*member == value; })));
+        panel.series.push_back(
+            series_of(fmt::format(fmt::runtime(name), value), number++,
+                      chosen(part, [&](const identification_row& row) { return row.*member == value; })));
       }
     }
   }
@@ -98,18 +99,18 @@ std::vector<chart_panel> panels_by_map(const std::vector<identify_summary>& all,
 }
 
 /// Training against test by layer, and the test by the amount of data.
-std::vector<chart_panel> panels_of_generalisation(const std::vector<identify_summary>& all) {
+std::vector<chart_panel> panels_of_generalisation(const std::vector<identification_summary>& all) {
   std::vector<chart_panel> panels;
-  for (const std::string& distance : values_of(all, &identify_row::distance)) {
+  for (const std::string& distance : values_of(all, &identification_row::distance)) {
     chart_panel layers = panel_of("training and test, " + title_of(distance), all);
     chart_panel amount{"amount of data, " + title_of(distance),
                        {"share of the training sentences", chart_scale::linear, 0.4, 1.05},
                        {"tokens identified", chart_scale::linear, 0, 1.02},
                        {}};
     std::size_t number = 0;
-    for (const std::string& map : values_of(all, &identify_row::map)) {
+    for (const std::string& map : values_of(all, &identification_row::map)) {
       const auto of = [&](const std::string& experiment) {
-        return chosen(all, [&](const identify_row& row) {
+        return chosen(all, [&](const identification_row& row) {
           return row.map == map && row.distance == distance && row.experiment == experiment;
         });
       };
@@ -119,7 +120,7 @@ std::vector<chart_panel> panels_of_generalisation(const std::vector<identify_sum
       std::int64_t layer = 0;
       for (const int percent : {50, 80, 90, 100}) {
         const auto part = of(percent == 100 ? "generalisation-test" : fmt::format("generalisation-test-{}", percent));
-        for (const identify_summary& one : part) {
+        for (const identification_summary& one : part) {
           if (percent < 100) layer = one.of.tested_on;
           if (one.of.tested_on != layer) continue;
           by_share.points.push_back({percent / 100.0, one.mean, one.mean - one.deviation, one.mean + one.deviation});
@@ -137,78 +138,20 @@ std::vector<chart_panel> panels_of_generalisation(const std::vector<identify_sum
   return panels;
 }
 
-auto key_of(const identify_row& row) {
-  return std::tuple(row.experiment, row.map, row.distance, row.trained_on, row.tested_on, row.offset);
-}
-
 }  // namespace
 
-nlohmann::json encode_rows(const std::vector<identify_row>& rows) {
-  nlohmann::json all = nlohmann::json::array();
-  for (const identify_row& row : rows) {
-    all.push_back({row.experiment, row.map, row.distance, row.trained_on, row.tested_on, row.offset, row.fold,
-                   row.tokens, row.correct, row.learning_rate, row.epochs});
-  }
-  return all;
-}
-
-std::vector<identify_row> decode_rows(const nlohmann::json& rows) {
-  std::vector<identify_row> all;
-  for (const nlohmann::json& row : rows) {
-    identify_row& one = all.emplace_back();
-    one.experiment = row.at(0);
-    one.map = row.at(1);
-    one.distance = row.at(2);
-    std::int64_t* const numbers[] = {&one.trained_on, &one.tested_on, &one.offset,
-                                     &one.fold,       &one.tokens,    &one.correct};
-    for (std::size_t i = 0; i < std::size(numbers); ++i) *numbers[i] = row.at(3 + i);
-    one.learning_rate = row.at(9);
-    one.epochs = row.at(10);
-  }
-  return all;
-}
-
-bool is_of(const std::string& experiment, const identify_row& row) {
-  return row.experiment == experiment || row.experiment.starts_with(experiment + "-");
-}
-
-std::vector<identify_summary> summaries_of(const std::vector<identify_row>& rows) {
-  std::vector<identify_summary> summaries;
-  std::map<decltype(key_of(rows[0])), std::size_t> places;
-  std::vector<std::vector<double>> rates;
-  for (const identify_row& row : rows) {
-    const auto [found, is_new] = places.try_emplace(key_of(row), summaries.size());
-    if (is_new) {
-      summaries.push_back({row});
-      rates.emplace_back();
-    }
-    identify_summary& one = summaries[found->second];
-    ++one.folds;
-    one.tokens += row.tokens;
-    rates[found->second].push_back(static_cast<double>(row.correct) / static_cast<double>(row.tokens));
-  }
-  for (std::size_t i = 0; i < summaries.size(); ++i) {
-    const double count = static_cast<double>(rates[i].size());
-    double squares = 0;
-    for (const double rate : rates[i]) summaries[i].mean += rate / count;
-    for (const double rate : rates[i]) squares += (rate - summaries[i].mean) * (rate - summaries[i].mean);
-    if (rates[i].size() > 1) summaries[i].deviation = std::sqrt(squares / (count - 1));
-  }
-  return summaries;
-}
-
-std::string identify_csv(const std::vector<identify_row>& rows) {
+std::string identify_csv(const std::vector<identification_row>& rows) {
   std::string csv = "experiment,map,distance,trained_on,tested_on,offset,fold,tokens,correct\n";
-  for (const identify_row& row : rows) {
+  for (const identification_row& row : rows) {
     fmt::format_to(std::back_inserter(csv), "{},{},{},{},{},{},{},{},{}\n", row.experiment, row.map, row.distance,
                    row.trained_on, row.tested_on, row.offset, row.fold, row.tokens, row.correct);
   }
   return csv;
 }
 
-nlohmann::ordered_json to_json(const std::vector<identify_summary>& summaries) {
+nlohmann::ordered_json to_json(const std::vector<identification_summary>& summaries) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const identify_summary& one : summaries) {
+  for (const identification_summary& one : summaries) {
     all.push_back({{"experiment", one.of.experiment},
                    {"map", one.of.map},
                    {"distance", one.of.distance},
@@ -223,16 +166,16 @@ nlohmann::ordered_json to_json(const std::vector<identify_summary>& summaries) {
   return all;
 }
 
-void print_summaries(const std::string& experiment, const std::vector<identify_summary>& summaries) {
+void print_summaries(const std::string& experiment, const std::vector<identification_summary>& summaries) {
   std::set<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t>> lines;
   std::vector<std::pair<std::string, std::string>> columns;
-  for (const identify_summary& one : summaries) {
+  for (const identification_summary& one : summaries) {
     lines.insert({one.of.experiment, one.of.offset, one.of.trained_on, one.of.tested_on});
     const std::pair column(one.of.map, one.of.distance);
     if (std::ranges::find(columns, column) == columns.end()) columns.push_back(column);
   }
-  const bool has_kinds = values_of(summaries, &identify_row::experiment).size() > 1,
-             has_offsets = values_of(summaries, &identify_row::offset).size() > 1;
+  const bool has_kinds = values_of(summaries, &identification_row::experiment).size() > 1,
+             has_offsets = values_of(summaries, &identification_row::offset).size() > 1;
   fmt::print("{}: share of tokens identified, mean and standard deviation over folds\n{:>8} {:>8}", experiment,
              "trained", "tested");
   for (const auto& [map, distance] : columns) fmt::print(" {:>20}", map + ", " + distance);
@@ -240,8 +183,8 @@ void print_summaries(const std::string& experiment, const std::vector<identify_s
   for (const auto& [kind, offset, trained_on, tested_on] : lines) {
     fmt::print("{:>8} {:>8}", trained_on, tested_on);
     for (const auto& [map, distance] : columns) {
-      const auto found = std::ranges::find_if(summaries, [&](const identify_summary& one) {
-        return key_of(one.of) == std::tuple(kind, map, distance, trained_on, tested_on, offset);
+      const auto found = std::ranges::find_if(summaries, [&](const identification_summary& one) {
+        return key_of(one.of) == identification_key(kind, map, distance, trained_on, tested_on, offset);
       });
       fmt::print(" {:>20}",
                  found == summaries.end() ? "" : fmt::format("{:.4f} +- {:.4f}", found->mean, found->deviation));
@@ -253,13 +196,13 @@ void print_summaries(const std::string& experiment, const std::vector<identify_s
 }
 
 std::string identify_chart(const std::string& title, const std::string& experiment,
-                           const std::vector<identify_summary>& summaries) {
+                           const std::vector<identification_summary>& summaries) {
   std::vector<chart_panel> panels;
   if (experiment == "transfer") {
-    const auto trained = chosen(summaries, [](const identify_row& row) { return row.map != "identity"; });
-    panels = panels_by_map(trained, &identify_row::trained_on, "trained on {}", "layer tested on");
+    const auto trained = chosen(summaries, [](const identification_row& row) { return row.map != "identity"; });
+    panels = panels_by_map(trained, &identification_row::trained_on, "trained on {}", "layer tested on");
   } else if (experiment == "neighbours") {
-    panels = panels_by_map(summaries, &identify_row::offset, "token i{:+}", "layer");
+    panels = panels_by_map(summaries, &identification_row::offset, "token i{:+}", "layer");
   } else if (experiment == "generalisation") {
     panels = panels_of_generalisation(summaries);
   } else {

@@ -9,15 +9,14 @@
 #include <nullscope/core/device.hpp>
 #include <nullscope/core/errors.hpp>
 #include <optional>
-#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/cli/commands.hpp"
 #include "lib/cli/common/interruption.hpp"
 #include "lib/cli/common/progress.hpp"
 #include "lib/cli/common/waiting_note.hpp"
 #include "lib/cli/identify/identify_output.hpp"
-#include "lib/cli/identify/identify_units.hpp"
 #include "lib/cli/parallel/work_journal.hpp"
+#include "lib/src/io/atomic_file.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -31,32 +30,32 @@ nlohmann::ordered_json identity_of(const identify_command& command, const text_s
                                    const std::vector<input_text>& texts, const context& ctx) {
   std::size_t tokens = 0;
   for (const input_text& text : texts) tokens += text.tokens.ids.size();
-  const probe_training& training = command.training;
+  const probe_training& training = command.study.training;
   nlohmann::ordered_json identity = common_settings("identify", ctx.queue().get_device());
   identity.update({{"model", command.input.model},
                    {"model_checksum", checksum_of_model(source.folder())},
                    {"texts", texts.size()},
                    {"tokens", tokens},
                    {"texts_checksum", checksum_of(texts)},
-                   {"experiments", command.experiments},
-                   {"maps", command.maps},
-                   {"distances", command.distances},
-                   {"layers", command.layers},
-                   {"folds", command.folds},
-                   {"learning_rates", command.rates},
+                   {"experiments", command.study.experiments},
+                   {"maps", command.study.maps},
+                   {"distances", command.study.distances},
+                   {"layers", command.study.layers},
+                   {"folds", command.study.folds},
+                   {"learning_rates", command.study.rates},
                    {"batch", training.batch},
                    {"patience", training.patience},
                    {"epochs", training.most_epochs},
                    {"hidden_units", training.hidden_units},
-                   {"seed", command.seed},
-                   {"memory", command.memory}});
+                   {"seed", command.study.seed},
+                   {"memory", command.study.memory}});
   return identity;
 }
 
 class identify_run {
  public:
   identify_run(const identify_command& command, context& ctx, const text_source& source,
-               const std::vector<input_text>& texts, std::vector<identify_unit> units)
+               const std::vector<input_text>& texts, std::vector<identification_unit> units)
       : command_(command),
         ctx_(ctx),
         units_(std::move(units)),
@@ -79,7 +78,7 @@ class identify_run {
     for (std::size_t i = 0; i < units_.size(); ++i) {
       total += units_[i].cost();
       if (journal_->kept()[i].is_null()) continue;
-      rows_[i] = decode_rows(journal_->kept()[i]);
+      rows_[i] = from_journal(journal_->kept()[i]);
       kept += units_[i].cost();
       ++finished_;
     }
@@ -102,29 +101,21 @@ class identify_run {
     if (command_.quiet) return;
     fmt::print("Token identifiability: {}, {} texts, {} tokens, {} folds on {}\n{} units of work{}\n\n",
                command_.input.model, identity_["texts"].get<std::int64_t>(), identity_["tokens"].get<std::int64_t>(),
-               command_.folds, ctx_.device().name, units_.size(),
+               command_.study.folds, ctx_.device().name, units_.size(),
                finished_ > 0 ? fmt::format(", {} of them finished", finished_) : "");
     std::fflush(stdout);
   }
 
   void compute(std::size_t i, const token_states<float>& states) {
-    const identify_unit& unit = units_[i];
-    identifiability_options options = unit.options;
+    identification_unit unit = units_[i];
     const std::string name = fmt::format("{}: {}, {}", unit.experiment, unit.map, unit.distance);
-    options.progress = [&](const probe_progress& now) {
+    unit.options.progress = [&](const probe_progress& now) {
       stop_if_asked();
       progress_->draw(fmt::format("{}, epoch {}, {} of {} probes", name, now.epoch, now.training, now.probes));
     };
     progress_->draw(name);
-    for (const identification& one :
-         token_identifiability(ctx_, states.inputs, states.hidden, states.sentences, options)) {
-      std::string kind = unit.experiment;
-      if (kind == "generalisation") kind += one.on_training ? "-training" : "-test";
-      if (options.training_share < 1) kind += fmt::format("-{:.0f}", 100 * options.training_share);
-      rows_[i].push_back({kind, unit.map, unit.distance, one.trained_on, one.tested_on, options.offset, one.fold,
-                          one.tokens, one.correct, one.learning_rate, one.epochs});
-    }
-    journal_->append(i, encode_rows(rows_[i]));
+    rows_[i] = identify(ctx_, states, unit);
+    journal_->append(i, to_journal(rows_[i]));
     ++finished_;
     progress_->advance(unit.cost());
     stop_if_asked();
@@ -141,11 +132,11 @@ class identify_run {
   }
 
   void write() const {
-    std::vector<identify_row> rows;
+    std::vector<identification_row> rows;
     for (const auto& part : rows_) rows.insert(rows.end(), part.begin(), part.end());
     nlohmann::ordered_json json{{"settings", identity_}, {"rates", to_json(summaries_of(rows))}};
     nlohmann::ordered_json& probes = json["training"] = nlohmann::ordered_json::array();
-    for (const identify_row& row : rows) {
+    for (const identification_row& row : rows) {
       if (row.epochs == 0 || row.trained_on != row.tested_on) continue;
       probes.push_back({{"experiment", row.experiment},
                         {"map", row.map},
@@ -158,13 +149,13 @@ class identify_run {
     }
     write_atomically(path("identify.csv"), identify_csv(rows));
     for (const char* experiment : all_experiments) {  // left by the run that is overwritten
-      if (std::ranges::count(command_.experiments, experiment) > 0) continue;
+      if (std::ranges::count(command_.study.experiments, experiment) > 0) continue;
       fs::remove(path(fmt::format("{}.svg", experiment)));
     }
-    for (const std::string& experiment : command_.experiments) {
-      std::vector<identify_row> some;
+    for (const std::string& experiment : command_.study.experiments) {
+      std::vector<identification_row> some;
       std::ranges::copy_if(rows, std::back_inserter(some), [&](const auto& row) { return is_of(experiment, row); });
-      const std::vector<identify_summary> summaries = summaries_of(some);
+      const std::vector<identification_summary> summaries = summaries_of(some);
       write_atomically(path(experiment + ".svg"),
                        identify_chart(fmt::format("Token identifiability, {}: {}, {} texts", experiment,
                                                   command_.input.model, identity_["texts"].get<std::int64_t>()),
@@ -177,16 +168,16 @@ class identify_run {
 
   const identify_command& command_;
   context& ctx_;
-  std::vector<identify_unit> units_;
+  std::vector<identification_unit> units_;
   nlohmann::ordered_json identity_;
-  std::vector<std::vector<identify_row>> rows_;  // of units
+  std::vector<std::vector<identification_row>> rows_;  // of units
   std::size_t finished_ = 0;
   std::optional<work_journal> journal_;
   std::optional<progress_bar> progress_;
 };
 
 void check_layers(const identify_command& command, const transformer_config& config) {
-  for (const std::int64_t layer : command.layers) {
+  for (const std::int64_t layer : command.study.layers) {
     if (layer > config.layers) throw usage_error(fmt::format("--layers: the model has {} layers", config.layers));
   }
 }
@@ -199,11 +190,12 @@ void run_identify(const identify_command& command) {
   const transformer_config& config = source.model().config;
   check_layers(command, config);
   const std::vector<input_text> texts = source.rest(command.limit);
-  if (std::cmp_less(texts.size(), std::max<std::int64_t>(3, command.folds))) {
-    throw file_error(fmt::format("{}: {} texts are too few for {} folds", source.file(), texts.size(), command.folds));
+  if (std::cmp_less(texts.size(), std::max<std::int64_t>(3, command.study.folds))) {
+    throw file_error(
+        fmt::format("{}: {} texts are too few for {} folds", source.file(), texts.size(), command.study.folds));
   }
   context ctx(select_device(command.device));
-  identify_run run(command, ctx, source, texts, identify_units(command, config));
+  identify_run run(command, ctx, source, texts, identification_units(command.study, config));
   if (run.is_done()) return;
   run.open_journal();
   token_states<float> states;

@@ -92,7 +92,7 @@ void add_rank(CLI::App& app) {
                    "Safetensors file with t [batch, S, d], or v [batch, S, d_v] and h [batch, d_v, d]")
       ->required()
       ->check(some_path());
-  rank->add_option("--prefix", command->prefix, "What stands before the names, such as 3/ for text 3 of encode");
+  rank->add_option("--prefix", command->prefix, "Tensor-name prefix, such as 3/ for text 3 of encode");
   rank->add_option("--rtol", command->options.tolerance.relative,
                    "Count singular values above this fraction of the largest (default: max(min(S, 4096), d) * eps)")
       ->check(not_negative_number());

@@ -73,13 +73,14 @@ CLI::Validator model_name() {
 
 void add_models(CLI::App& app) {
   auto options = std::make_shared<models_options>();
-  CLI::App* models = app.add_subcommand("models", "The models that have a name: list, fetch, path");
+  CLI::App* models = app.add_subcommand("models", "Models known by name: list, fetch, path");
   models->require_subcommand(0, 1);
   models->add_flag("--json", options->as_json, "Print the list as JSON");
-  CLI::App* list_command = models->add_subcommand("list", "What there is, and whether it was fetched (the default)");
+  CLI::App* list_command =
+      models->add_subcommand("list", "List the models, and whether they were fetched (the default)");
   list_command->add_flag("--json", options->as_json, "Print JSON");
-  CLI::App* fetch_command = models->add_subcommand("fetch", "Fetch a model if it is not there, and check it");
-  CLI::App* path_command = models->add_subcommand("path", "Print the folder of a model, which is fetched if need be");
+  CLI::App* fetch_command = models->add_subcommand("fetch", "Fetch a model if it is missing, and verify it");
+  CLI::App* path_command = models->add_subcommand("path", "Print the folder of a model, fetching the model if needed");
   for (CLI::App* command : {fetch_command, path_command}) {
     command->add_option("NAME", options->name, "Name of the model")->check(model_name())->capture_default_str();
   }

@@ -206,22 +206,23 @@ void add_structure(CLI::App& app) {
   structure
       ->add_option(
           "--other-lengths", command->other_lengths,
-          "Texts of another length: cut (longer ones are cut, shorter ones left out), pad (longer ones are cut, "
+          "Texts of another length: cut (longer ones are cut, shorter ones skipped), pad (longer ones are cut, "
           "shorter ones padded with zeros) or refuse")
       ->capture_default_str()
       ->check(CLI::IsMember({"cut", "pad", "refuse"}));
-  structure->add_option("--cut", command->cut, "Entries of the mean attention below this are cut from W")
+  structure->add_option("--cut", command->cut, "Threshold: entries of the mean attention below it are cut from W")
       ->capture_default_str()
       ->check(not_negative_number());
-  structure->add_option("--cut-factor", command->factor, "What is cut is multiplied by this, from 0 to below 1")
+  structure->add_option("--cut-factor", command->factor, "Factor for entries below --cut, from 0 to below 1")
       ->capture_default_str()
       ->check(number_validator<double>("number from 0 to below 1", "FACTOR", [](double x) { return x >= 0 && x < 1; }));
-  structure->add_option("--empty-rows", command->empty, "Rows of W that the cut empties: zeros or uniform")
+  structure
+      ->add_option("--empty-rows", command->empty, "What becomes of rows of W without any entry left: zeros or uniform")
       ->capture_default_str()
       ->check(CLI::IsMember({"zeros", "uniform"}));
   structure
       ->add_option("--representatives", command->representatives,
-                   "Texts for W, chosen by k-means over their mean hidden states; 0: all. R is of all texts")
+                   "Texts for W, chosen by k-means over their mean hidden states; 0: all. R always uses all texts")
       ->capture_default_str()
       ->check(natural_number());
   structure->add_flag("--effective", command->effective, "Effective instead of raw attention");
@@ -230,7 +231,7 @@ void add_structure(CLI::App& app) {
                    "A second tolerance for R, relative to the largest singular value")
       ->capture_default_str()
       ->check(positive_number());
-  structure->add_option("--distances", command->distances, "For how many representatives distances are computed")
+  structure->add_option("--distances", command->distances, "Number of representatives for which distances are computed")
       ->capture_default_str()
       ->check(positive_integer());
   structure->add_option("--seed", command->seed, "Seed of k-means")->capture_default_str()->check(seed_number());

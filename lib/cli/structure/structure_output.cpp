@@ -7,10 +7,10 @@
 #include <iterator>
 #include <nullscope/io/safetensors.hpp>
 #include <numeric>
-#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/cli/charts/chart.hpp"
 #include "lib/cli/charts/heat_map.hpp"
+#include "lib/src/io/atomic_file.hpp"
 
 namespace nullscope::cli {
 namespace {

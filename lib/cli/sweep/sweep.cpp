@@ -79,7 +79,7 @@ void add_options(CLI::App& sweep, sweep_command& command) {
       .add_option("--heads-are", settings.heads_are,
                   "How the heads form the output: concatenated (d_v = d / h), added (d_v = d) or both (default)")
       ->check(CLI::IsMember({"concatenated", "added", "both"}));
-  sweep.add_option("--seed", settings.seed, "Seed of all random numbers (default: 1)")->check(seed_number());
+  sweep.add_option("--seed", settings.seed, "Random seed (default: 1)")->check(seed_number());
   sweep
       .add_option(
           "--type", command.type,
@@ -99,7 +99,7 @@ void add_options(CLI::App& sweep, sweep_command& command) {
   number("--query-block", settings.query_block,
          "Queries of one head that form a unit of work, rounded up to a multiple of 12288, so that several devices or "
          "processes share a long head (default: whole heads up to 131072 tokens, then about a minute of work)");
-  sweep.add_option("--memory", settings.memory, "Memory that may be used on each device (default: 3GiB)")
+  sweep.add_option("--memory", settings.memory, "Memory to use on each device, at most (default: 3GiB)")
       ->transform(CLI::AsSizeValue(false))
       ->check(positive_integer());
   sweep.add_option("--device", command.device, devices_help);
@@ -107,7 +107,7 @@ void add_options(CLI::App& sweep, sweep_command& command) {
       ->check(some_path());
   add_resume_and_overwrite(sweep, command.rerun);
   sweep.add_flag("--times", command.times,
-                 "Also write how long the heads of each length took: sweep_times.csv, and sweep_times.svg, a chart");
+                 "Also write the time per length: sweep_times.csv and a chart, sweep_times.svg");
   sweep.add_flag("--quiet", command.quiet, "Do not print the table");
 }
 
@@ -121,15 +121,18 @@ void add_sweep(CLI::App& app) {
   add_options(*sweep, *command);
   add_model_options(*sweep, *input);
   sweep->footer(
-      "The heads are random: normal tokens E, weights with deviation 1 / sqrt(rows), V = E W_V. With --model they are\n"
-      "those of all layers of a model: at each length S, it reads --samples texts of at least S tokens, chosen by the\n"
-      "seed and cut to S; V includes its bias. Prints one line per length. sweep.csv and sweep.json contain every "
-      "head, sweep.svg is a chart. Finished work is kept in\n"
-      "sweep.journal until the end, so that --resume can continue after an interruption. The same settings and seed\n"
-      "give the same files, however the work is split among devices, processes and blocks of queries.\n"
-      "With --query-sample, columns ending in _error hold standard errors (delta method, sampling without "
+      "By default the heads are random: normal tokens E, weights with deviation 1 / sqrt(rows), V = E W_V. With "
+      "--model\n"
+      "they are the heads of all layers of a model: at each length S, it reads --samples texts of at least S tokens,\n"
+      "chosen by the seed and cut to S; V includes its bias.\n"
+      "Prints one line per length. sweep.csv and sweep.json contain every head, sweep.svg is a chart. Finished work "
+      "is\n"
+      "kept in sweep.journal until the end, so that --resume can continue after an interruption. The same settings "
+      "and\n"
+      "seed give the same files, however the work is split among devices, processes and blocks of queries.\n"
+      "With --query-sample, columns ending in _error hold standard errors (delta method, sampling without\n"
       "replacement).\n"
-      "Interrupted by a signal, it exits with 128 + the number of the signal (130: Ctrl-C).\n\n"
+      "If interrupted by a signal, the exit code is 128 + the number of the signal (130: Ctrl-C).\n\n"
       "Examples:\n"
       "  nullscope sweep --output results\n"
       "  nullscope sweep --samples 100 --heads-are concatenated --min-length 64 --pearson-up-to 0\n"

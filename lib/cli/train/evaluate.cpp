@@ -1,11 +1,9 @@
 /// nullscope evaluate: how well a classifier does on a file.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <nullscope/core/device.hpp>
 #include <nullscope/model/model_folder.hpp>
-#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/cli/commands.hpp"
 #include "lib/cli/common/checksum.hpp"
@@ -13,6 +11,7 @@
 #include "lib/cli/common/labelled_texts.hpp"
 #include "lib/cli/common/previous_work.hpp"
 #include "lib/cli/common/validators.hpp"
+#include "lib/src/io/atomic_file.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -27,66 +26,28 @@ struct evaluate_command {
   rerun_options rerun;
 };
 
-struct class_counts {
-  std::int64_t texts = 0, predicted = 0, correct = 0;
-};
-
-struct outcome {
-  double loss = 0;
-  std::int64_t correct = 0, count = 0;
-  std::vector<class_counts> classes;
-
-  double accuracy() const { return static_cast<double>(correct) / static_cast<double>(count); }
-};
-
-double share(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
-outcome compare(const std::vector<training_example>& examples, const std::vector<text_prediction>& predictions,
-                std::size_t classes) {
-  outcome result;
-  result.classes.resize(classes);
-  for (std::size_t i = 0; i < examples.size(); ++i) {
-    const auto label = static_cast<std::size_t>(examples[i].labels[0]);
-    const auto predicted = static_cast<std::size_t>(predictions[i].label);
-    result.loss -= std::log(predictions[i].probabilities[label]);
-    ++result.count;
-    ++result.classes[label].texts;
-    ++result.classes[predicted].predicted;
-    if (label != predicted) continue;
-    ++result.correct;
-    ++result.classes[label].correct;
-  }
-  result.loss /= static_cast<double>(result.count);
-  return result;
-}
-
-void print_text(const outcome& result, const std::vector<std::string>& labels) {
-  fmt::print("accuracy {:.4f} ({} of {}), loss {:.4f}\n\n", result.accuracy(), result.correct, result.count,
+void print_text(const prediction_quality& result, const std::vector<std::string>& labels) {
+  fmt::print("accuracy {:.4f} ({} of {}), loss {:.4f}\n\n", result.accuracy(), result.correct, result.texts,
              result.loss);
   std::size_t width = 5;
   for (const std::string& label : labels) width = std::max(width, label.size());
   fmt::print("{:<{}}  {:>7}  {:>7}  {:>9}\n", "label", width, "texts", "recall", "precision");
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const class_counts& c = result.classes[i];
-    fmt::print("{:<{}}  {:>7}  {:>7.4f}  {:>9.4f}\n", labels[i], width, c.texts, share(c.correct, c.texts),
-               share(c.correct, c.predicted));
+    fmt::print("{:<{}}  {:>7}  {:>7.4f}  {:>9.4f}\n", labels[i], width, c.texts, c.recall(), c.precision());
   }
 }
 
-void print_json(const outcome& result, const std::vector<std::string>& labels) {
+void print_json(const prediction_quality& result, const std::vector<std::string>& labels) {
   nlohmann::ordered_json document{{"accuracy", result.accuracy()},
                                   {"correct", result.correct},
-                                  {"texts", result.count},
+                                  {"texts", result.texts},
                                   {"loss", result.loss},
                                   {"labels", nlohmann::ordered_json::array()}};
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const class_counts& c = result.classes[i];
-    document["labels"].push_back({{"label", labels[i]},
-                                  {"texts", c.texts},
-                                  {"recall", share(c.correct, c.texts)},
-                                  {"precision", share(c.correct, c.predicted)}});
+    document["labels"].push_back(
+        {{"label", labels[i]}, {"texts", c.texts}, {"recall", c.recall()}, {"precision", c.precision()}});
   }
   fmt::print("{}\n", document.dump(2));
 }
@@ -136,7 +97,9 @@ void run(const evaluate_command& command) {
   std::vector<text_input> inputs;
   for (const labelled_text& text : texts) inputs.push_back(text.input);
   const std::vector<text_prediction> predictions = classifier.predict(ctx, inputs, command.batch);
-  const outcome result = compare(encoded.examples, predictions, classifier.labels().size());
+  std::vector<std::int32_t> labels;
+  for (const training_example& example : encoded.examples) labels.push_back(example.labels[0]);
+  const prediction_quality result = quality_of(predictions, labels, std::ssize(classifier.labels()));
   if (!command.output.empty()) {
     begin_writing(place);
     write_atomically(command.output, predictions_csv(texts, predictions, classifier.labels()));
@@ -166,11 +129,11 @@ void add_evaluate(CLI::App& app) {
   evaluate
       ->add_option(
           "--output", command->output,
-          "CSV file to write: line, label, prediction, probabilities; <file>.settings.json tells a later call how")
+          "CSV file to write: line, label, prediction, probabilities. <file>.settings.json records the settings")
       ->check(some_path());
   evaluate
       ->add_option("--too-long", command->too_long,
-                   "What happens to texts that are too long: cut, with a warning, or refuse")
+                   "What to do with texts that are too long: cut (with a warning) or refuse")
       ->check(CLI::IsMember({"cut", "refuse"}))
       ->capture_default_str();
   evaluate->add_option("--batch", command->batch, "Texts per forward pass")
@@ -180,8 +143,8 @@ void add_evaluate(CLI::App& app) {
   add_overwrite(*evaluate, command->rerun);
   evaluate->add_option("--device", command->device, device_help);
   evaluate->footer(
-      "Recall is the share of a label's texts that are recognised, precision the share of right ones among the texts\n"
-      "that are taken for it.\n\n"
+      "Recall: the share of a label's texts that are predicted correctly. Precision: the share of the texts predicted\n"
+      "as this label that have it.\n\n"
       "Examples:\n"
       "  nullscope evaluate --model model --data test.csv\n"
       "  nullscope evaluate --model model --data test.csv --output predictions.csv --json");

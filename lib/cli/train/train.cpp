@@ -40,10 +40,9 @@ void add_model_options(CLI::App& train, train_command& command) {
       ->excludes(from);
   number("--min-count", command.min_count, "Words that occur less often in the training texts are unknown (default: 1)")
       ->excludes(from);
-  number("--max-length", command.max_length, "Most tokens of a text (default: 512, or what the model takes)");
-  train
-      .add_option("--too-long", command.too_long,
-                  "What happens to texts with more tokens: cut, with a warning, or refuse")
+  number("--max-length", command.max_length,
+         "Maximum number of tokens per text (default: 512, or the limit of the model)");
+  train.add_option("--too-long", command.too_long, "What to do with longer texts: cut (with a warning) or refuse")
       ->check(CLI::IsMember({"cut", "refuse"}))
       ->capture_default_str();
   train.add_option("--dropout", command.dropout, "Probability of dropout (default: 0, or that of the model)")
@@ -54,25 +53,27 @@ void add_training_options(CLI::App& train, train_command& command) {
   const auto number = [&](const char* name, auto& value, const char* text) {
     return train.add_option(name, value, text)->check(positive_integer());
   };
-  number("--epochs", command.epochs, "Times that all training texts are seen (default: 20; 3 with --from)");
+  number("--epochs", command.epochs, "Number of passes over the training texts (default: 20; 3 with --from)");
   number("--batch", command.batch, "Texts per step (default: 256; 32 with --from)");
-  train.add_option("--learning-rate", command.learning_rate, "Of Adam (default: 0.001; 0.00005 with --from)")
+  train
+      .add_option("--learning-rate", command.learning_rate,
+                  "Learning rate of Adam (default: 0.001; 0.00005 with --from)")
       ->check(positive_number());
   train.add_option("--schedule", command.schedule, "Learning rate: constant, or linear, down to 0 at the end")
       ->check(CLI::IsMember({"constant", "linear"}))
       ->capture_default_str();
-  train.add_option("--warm-up", command.warm_up, "Steps during which the learning rate grows (default: 0)")
+  train.add_option("--warm-up", command.warm_up, "Number of warm-up steps of the learning rate (default: 0)")
       ->check(natural_number());
   train.add_option("--weight-decay", command.weight_decay, "Weight decay of AdamW (default: 0)")
       ->check(not_negative_number());
-  train.add_option("--clip", command.clip, "Largest norm of the gradient (default: 0, no limit)")
+  train.add_option("--clip", command.clip, "Clip the norm of the gradient to this value (default: 0, no limit)")
       ->check(not_negative_number());
   train
       .add_option("--patience", command.patience,
                   "Stop after this many epochs without a better validation accuracy (default: 0, never)")
       ->check(natural_number());
   train.add_option("--seed", command.seed, "Seed of all random numbers (default: 1)")->check(seed_number());
-  train.add_option("--checkpoint-minutes", command.checkpoint_minutes, "Time between two checkpoints (default: 2)")
+  train.add_option("--checkpoint-minutes", command.checkpoint_minutes, "Minutes between checkpoints (default: 2)")
       ->check(not_negative_number());
   train.add_option("--device", command.device, device_help);
   add_resume_and_overwrite(train, command.rerun);

@@ -12,7 +12,6 @@
 #include <nullscope/training/training.hpp>
 #include <optional>
 #include <thread>
-#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/cli/commands.hpp"
 #include "lib/cli/common/checksum.hpp"
@@ -22,6 +21,7 @@
 #include "lib/cli/parallel/rank_group.hpp"
 #include "lib/cli/train/train_chart.hpp"
 #include "lib/cli/train/train_setup.hpp"
+#include "lib/src/io/atomic_file.hpp"
 
 namespace nullscope::cli {
 namespace {

@@ -8,7 +8,6 @@
 #include <nullscope/model/model_folder.hpp>
 #include <span>
 #include <utility>
-#include "lib/src/io/atomic_file.hpp"
 
 #include "lib/cli/commands.hpp"
 #include "lib/cli/common/checksum.hpp"
@@ -18,6 +17,7 @@
 #include "lib/cli/common/waiting_note.hpp"
 #include "lib/cli/view/view_explanation.hpp"
 #include "lib/cli/view/view_page.hpp"
+#include "lib/src/io/atomic_file.hpp"
 
 namespace nullscope::cli {
 namespace {
@@ -143,21 +143,22 @@ void add_view(CLI::App& app) {
                    "the length of the text)")
       ->check(positive_integer());
   view->add_flag("--exact", command->exact, "Compute Hidden Token Attribution exactly; takes longer");
-  view->add_flag("--no-attribution", command->no_attribution, "Leave Hidden Token Attribution out");
+  view->add_flag("--no-attribution", command->no_attribution, "Skip Hidden Token Attribution");
   view->add_option("--seed", command->seed, "Seed of the random tangents")
       ->capture_default_str()
       ->check(natural_number());
   view->add_option("--explanation", command->explanation,
-                   "An explain.json of nullscope explain for the same text, which can colour the text")
+                   "explain.json, written by nullscope explain for the same text: the page can colour the text by it")
       ->check(some_path());
   add_overwrite(*view, command->rerun);
   view->add_option("--device", command->device, device_help);
   view->footer(
-      "The page is one file that needs no network. It shows every head as matrix or as lines between tokens: raw\n"
+      "The page is a single file and needs no network. It shows every head as a matrix or as lines between tokens: "
+      "raw\n"
       "attention, effective attention (what the head's output depends on), null attention (the rest), and which\n"
       "tokens gain or lose; rank and null space of the head; Hidden Token Attribution of the chosen token. Press ?\n"
-      "in the page for its keys. page.html#layer=3&head=5&token=7&view=lines leads to a picture.\n"
-      "Of causal models, effective attention is computed row by row from the tokens that a token sees.\n\n"
+      "in the page for its keys. page.html#layer=3&head=5&token=7&view=lines opens that view.\n"
+      "For causal models, effective attention is computed row by row, from the tokens that each token sees.\n\n"
       "Examples:\n"
       "  nullscope view --text \"Attention is not explanation.\" --output page.html\n"
       "  nullscope view --model mpnet --text \"How old are you?\" --text-pair \"What is your age?\" --output "

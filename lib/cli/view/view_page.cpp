@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nullscope/core/version.hpp>
 
+#include "lib/cli/common/field_text.hpp"
 #include "lib/cli/common/files.hpp"
 
 namespace nullscope::cli {
@@ -13,9 +14,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr std::string_view settings_element = "<script type=\"application/json\" id=\"settings\">";
-
-/// JSON has no infinity and no NaN.
-json number(double x) { return std::isfinite(x) ? json(x) : json(nullptr); }
 
 /// As many digits as a reader wants.
 double rounded(double x) { return std::stod(fmt::format("{:.4g}", x)); }
@@ -54,11 +52,11 @@ json data_json(const view_page& page) {
   for (std::size_t i = 0; i < page.text.tokens.ids.size(); ++i) data["tokens"].push_back(token_json(page, i));
   for (std::size_t i = 0; i < parts.rank.size(); ++i) {
     const effective_attention_summary<float>& summary = parts.summary[i];
-    data["pearson"].push_back(number(summary.pearson));
-    data["rawNorm"].push_back(number(summary.raw_norm));
-    data["effectiveNorm"].push_back(number(summary.effective_norm));
-    data["nullNorm"].push_back(number(summary.null_norm));
-    data["entropy"].push_back(number(parts.entropy[i]));
+    data["pearson"].push_back(json_number(summary.pearson));
+    data["rawNorm"].push_back(json_number(summary.raw_norm));
+    data["effectiveNorm"].push_back(json_number(summary.effective_norm));
+    data["nullNorm"].push_back(json_number(summary.null_norm));
+    data["entropy"].push_back(json_number(parts.entropy[i]));
     json values = json::array();
     const float* const first = parts.singular_values.data() + static_cast<std::int64_t>(i) * parts.columns;
     for (std::int64_t c = 0; c < parts.columns; ++c) values.push_back(rounded(first[c]));
@@ -101,22 +99,6 @@ std::vector<float> head_numbers(const view_page& page, std::size_t head) {
   const float* const basis = parts.basis.data() + head * s * c;
   for (std::size_t i = 0; i < s; ++i) numbers.insert(numbers.end(), basis + i * c, basis + i * c + rank);
   return numbers;
-}
-
-/// For each layer and hidden token, the standard errors of its contributions as a share of them, both as root mean
-/// squares over the input tokens.
-std::vector<float> relative_errors(const attribution& of) {
-  const std::size_t s = static_cast<std::size_t>(of.tokens);
-  std::vector<float> errors;
-  for (std::size_t row = 0; row < of.standard_error.size(); row += s) {
-    double error = 0, share = 0;
-    for (std::size_t i = row; i < row + s; ++i) {
-      error += of.standard_error[i] * of.standard_error[i];
-      share += of.contribution[i] * of.contribution[i];
-    }
-    errors.push_back(static_cast<float>(share > 0 ? std::sqrt(error / share) : 0));
-  }
-  return errors;
 }
 
 std::string element(const std::string& id, std::span<const float> numbers) {
@@ -175,9 +157,8 @@ std::string page_html(const view_page& page) {
   if (page.contributions) {
     const std::vector<double>& shares = page.contributions->contribution;
     data += element("contributions", std::vector<float>(shares.begin(), shares.end()));
-    if (!page.contributions->standard_error.empty()) {
-      data += element("contribution-errors", relative_errors(*page.contributions));
-    }
+    const std::vector<double> errors = relative_errors(*page.contributions);
+    if (!errors.empty()) data += element("contribution-errors", std::vector<float>(errors.begin(), errors.end()));
   }
   constexpr std::string_view place = "@DATA@\n";
   const std::string_view whole = page_template();

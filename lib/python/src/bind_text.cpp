@@ -68,14 +68,6 @@ nb::dict encode(const text_encoder& encoder, const std::string& text, const std:
   return found;
 }
 
-/// The first of these roles that the tokenizer has a token for.
-std::optional<std::int32_t> first_of(std::initializer_list<std::optional<std::int32_t>> roles) {
-  for (const auto& id : roles) {
-    if (id) return id;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 void bind_text(nb::module_& m) {
@@ -96,20 +88,8 @@ void bind_text(nb::module_& m) {
           nb::arg("id"))
       .def_prop_ro("vocabulary_size", &text_encoder::vocabulary_size)
       .def_prop_ro("joins_pairs", &text_encoder::joins_pairs)
-      .def_prop_ro(
-          "empty_id",
-          [](const text_encoder& encoder) {
-            const special_token_ids special = encoder.special_ids();
-            return first_of({special.bos, special.eos, special.cls});
-          },
-          "What a model reads when no token is left.")
-      .def_prop_ro(
-          "baseline_id",
-          [](const text_encoder& encoder) {
-            const special_token_ids special = encoder.special_ids();
-            return first_of({special.pad, special.mask, special.unk, special.eos});
-          },
-          "The token that stands for an absent one.");
+      .def_prop_ro("empty_id", &text_encoder::empty_id, "What a model reads when no token is left.")
+      .def_prop_ro("baseline_id", &text_encoder::baseline_id, "The token that stands for an absent one.");
 }
 
 }  // namespace nullscope::python

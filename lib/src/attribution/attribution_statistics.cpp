@@ -57,6 +57,20 @@ const char* attribution_statistics::name_of_distance(int group) {
   return names[group];
 }
 
+std::vector<double> relative_errors(const attribution& of) {
+  const auto s = static_cast<std::size_t>(of.tokens);
+  std::vector<double> errors;
+  for (std::size_t row = 0; row < of.standard_error.size(); row += s) {
+    double error = 0, contribution = 0;
+    for (std::size_t i = row; i < row + s; ++i) {
+      error += of.standard_error[i] * of.standard_error[i];
+      contribution += of.contribution[i] * of.contribution[i];
+    }
+    errors.push_back(contribution > 0 ? std::sqrt(error / contribution) : 0);
+  }
+  return errors;
+}
+
 void attribution_statistics::add(const attribution& of, const attributed_text& about) {
   if (texts_ > 0 && of.layers != layers_) throw invalid_argument("attribution_statistics: the texts differ in layers");
   check_size("classes", about.classes, of.tokens);
@@ -109,6 +123,12 @@ double attribution_statistics::not_largest(std::size_t layer) const {
 double attribution_statistics::by_distance(std::size_t layer, int group) const {
   const sums& of = of_layer_[layer];
   return of.distance_count[group] == 0 ? 0 : of.distance_sum[group] / static_cast<double>(of.distance_count[group]);
+}
+
+double attribution_statistics::share_of_layers(std::size_t layer, int group) const {
+  double total = 0;
+  for (std::size_t l = 0; l < layers_.size(); ++l) total += by_distance(l, group);
+  return total > 0 ? by_distance(layer, group) / total : 0;
 }
 
 std::map<std::int64_t, double> attribution_statistics::by_offset(std::size_t layer) const {

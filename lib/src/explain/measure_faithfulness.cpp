@@ -1,18 +1,15 @@
-#include "lib/cli/explain/faithfulness_run.hpp"
-
-#include <fmt/format.h>
-
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <nullscope/explain/explanations.hpp>
 #include <set>
 
-namespace nullscope::cli {
+namespace nullscope {
 namespace {
 
 struct measuring {
   const explained_model& model;
-  const std::vector<measured_text>& texts;
+  std::span<const measured_text> texts;
   std::vector<explained_text> plain;
   std::map<std::int64_t, std::unordered_map<std::int32_t, double>> naive_bayes;  // by class
 };
@@ -46,10 +43,10 @@ double agreement_with_marks(const measured_text& text, const explanation& found)
 
 /// `unsigned_scores`: importances say how much a token matters, not in which direction.
 measured_method measured(const measuring& m, const std::string& name, const std::vector<explanation>& found,
-                         const faithfulness_settings& settings, bool unsigned_scores) {
+                         const faithfulness_options& options, bool unsigned_scores) {
   measured_method result;
   result.name = name;
-  result.curves = perturbation_curves_of(m.model, m.plain, found, settings.curves);
+  result.curves = perturbation_curves_of(m.model, m.plain, found, options.curves);
   for (std::size_t i = 0; i < found.size(); ++i) {
     result.deletion.push_back(result.curves[i].deletion_area);
     result.insertion.push_back(result.curves[i].insertion_area);
@@ -75,9 +72,33 @@ std::vector<explanation> ranked_by(std::vector<explanation> found, std::vector<d
 
 }  // namespace
 
-std::vector<measured_method> measure(context& ctx, const explained_model& model,
-                                     const std::vector<measured_text>& texts, const std::vector<measured_text>& others,
-                                     const faithfulness_settings& settings, progress_bar& bar) {
+perturbation_curves mean_curves(std::span<const perturbation_curves> curves, std::int64_t points) {
+  perturbation_curves mean;
+  const auto count = static_cast<double>(curves.size());
+  for (std::int64_t step = 0; step <= points; ++step) {
+    const double share = static_cast<double>(step) / static_cast<double>(points);
+    double deletion = 0, insertion = 0;
+    for (const perturbation_curves& curve : curves) {
+      std::size_t k = 0;
+      while (k + 1 < curve.share.size() && curve.share[k + 1] <= share + 1e-9) ++k;
+      deletion += curve.deletion[k];
+      insertion += curve.insertion[k];
+    }
+    mean.share.push_back(share);
+    mean.deletion.push_back(deletion / count);
+    mean.insertion.push_back(insertion / count);
+  }
+  for (const perturbation_curves& curve : curves) {
+    mean.deletion_area += curve.deletion_area / count;
+    mean.insertion_area += curve.insertion_area / count;
+  }
+  return mean;
+}
+
+std::vector<measured_method> measure_faithfulness(context& ctx, const explained_model& model,
+                                                  std::span<const measured_text> texts,
+                                                  std::span<const measured_text> others,
+                                                  const faithfulness_options& options) {
   measuring m{model, texts, {}, {}};
   for (const measured_text& text : texts) m.plain.push_back(text.text);
   std::vector<explained_text> counted;
@@ -88,27 +109,28 @@ std::vector<measured_method> measure(context& ctx, const explained_model& model,
   }
   for (std::int64_t c = 0; c < model.classes; ++c) m.naive_bayes[c] = naive_bayes(counted, classes, c);
 
-  std::vector<measured_method> rows;
-  for (const std::string& name : settings.methods) {
-    explain_options options = settings.options;
-    options.method = explanation_method_named(name);
-    if (!m.plain.empty()) explain(ctx, model, {m.plain.data(), 1}, options);  // compiles kernels, which is not timed
+  std::vector<measured_method> results;
+  for (const explanation_method method : options.methods) {
+    explain_options explain_by = options.explain;
+    explain_by.method = method;
+    if (!m.plain.empty()) explain(ctx, model, {m.plain.data(), 1}, explain_by);  // compiles kernels, which is not timed
     const auto start = std::chrono::steady_clock::now();
-    const std::vector<explanation> found = explain(ctx, model, m.plain, options);
+    const std::vector<explanation> found = explain(ctx, model, m.plain, explain_by);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const bool is_slalom = options.method == explanation_method::slalom;
-    const std::size_t first = rows.size();
-    rows.push_back(measured(m, is_slalom ? "slalom v exp(s)" : name, found, settings, false));
-    rows.back().fidelity = fidelity(model, m.plain, found, settings.fidelity);
+    const bool is_slalom = method == explanation_method::slalom;
+    const std::string name = is_slalom ? "slalom v exp(s)" : std::string(to_string(method));
+    const std::size_t first = results.size();
+    results.push_back(measured(m, name, found, options, false));
+    results.back().fidelity = fidelity(model, m.plain, found, options.fidelity);
     if (is_slalom) {
-      rows.push_back(measured(m, "slalom v", ranked_by(found, &slalom_scores::value), settings, false));
-      rows.push_back(measured(m, "slalom s", ranked_by(found, &slalom_scores::importance), settings, true));
+      results.push_back(measured(m, "slalom v", ranked_by(found, &slalom_scores::value), options, false));
+      results.push_back(measured(m, "slalom s", ranked_by(found, &slalom_scores::importance), options, true));
     }
-    for (std::size_t i = first; i < rows.size(); ++i) rows[i].seconds = seconds / static_cast<double>(texts.size());
-    bar.advance(1);
-    bar.draw(name);
+    for (std::size_t i = first; i < results.size(); ++i)
+      results[i].seconds = seconds / static_cast<double>(texts.size());
+    if (options.progress) options.progress(method);
   }
-  return rows;
+  return results;
 }
 
-}  // namespace nullscope::cli
+}  // namespace nullscope

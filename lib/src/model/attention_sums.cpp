@@ -1,5 +1,6 @@
 #include "lib/src/model/attention_sums.hpp"
 
+#include <cmath>
 #include <numeric>
 
 namespace nullscope::detail {
@@ -48,3 +49,30 @@ class_averages attention_sums::averages() const {
 }
 
 }  // namespace nullscope::detail
+
+namespace nullscope {
+
+template <class T>
+head_means mean_of_heads(std::span<const text_attention<T>> texts, std::int64_t first_head, std::int64_t count) {
+  head_means sums;
+  double correlated = 0, all = 0;
+  for (const text_attention<T>& text : texts) {
+    for (std::int64_t i = first_head; i < first_head + count; ++i) {
+      const head_numbers<T>& one = text.heads[static_cast<std::size_t>(i)];
+      const double share = static_cast<double>(one.null_norm) / static_cast<double>(one.raw_norm);
+      sums.rank += static_cast<double>(one.rank);
+      sums.entropy += static_cast<double>(one.entropy);
+      sums.null_share += share * share;
+      ++all;
+      if (std::isnan(one.pearson)) continue;
+      sums.pearson += static_cast<double>(one.pearson);
+      ++correlated;
+    }
+  }
+  return {sums.rank / all, sums.pearson / correlated, sums.entropy / all, sums.null_share / all};
+}
+
+template head_means mean_of_heads(std::span<const text_attention<float>>, std::int64_t, std::int64_t);
+template head_means mean_of_heads(std::span<const text_attention<double>>, std::int64_t, std::int64_t);
+
+}  // namespace nullscope

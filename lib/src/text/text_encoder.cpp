@@ -27,6 +27,14 @@ bool has_words(const fs::path& folder) {
   });
 }
 
+/// The first of these roles that there is a token for.
+std::optional<std::int32_t> first_of(std::initializer_list<std::optional<std::int32_t>> roles) {
+  for (const std::optional<std::int32_t>& id : roles) {
+    if (id) return id;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 text_encoder::text_encoder(const fs::path& folder)
@@ -57,6 +65,16 @@ special_token_ids text_encoder::special_ids() const {
   ids.pad = word_vocabulary::pad_id;
   ids.unk = word_vocabulary::unknown_id;
   return ids;
+}
+
+std::optional<std::int32_t> text_encoder::empty_id() const {
+  const special_token_ids ids = special_ids();
+  return first_of({ids.bos, ids.eos, ids.cls});
+}
+
+std::optional<std::int32_t> text_encoder::baseline_id() const {
+  const special_token_ids ids = special_ids();
+  return first_of({ids.pad, ids.mask, ids.unk, ids.eos});
 }
 
 std::int64_t text_encoder::special_token_count(bool is_pair) const {

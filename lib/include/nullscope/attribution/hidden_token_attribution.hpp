@@ -90,6 +90,10 @@ double attribution_flops(const transformer_config& config, std::int64_t tokens, 
 /// carried over. Throws invalid_argument if there are not as many words as tokens.
 attribution aggregate_words(const attribution& of, std::span<const std::int32_t> words);
 
+/// (layers, S): of each layer and hidden token, the standard errors of its contributions as a share of them, both as
+/// root mean squares over the input tokens; 0 without contributions. Empty without standard errors.
+std::vector<double> relative_errors(const attribution& of);
+
 // Statistics of Hidden Token Attribution over many texts, as in Brunner et al. 2020 (figures 3, 4, 18 and 26 to 37).
 // Host code that needs no SYCL.
 //
@@ -136,6 +140,9 @@ class attribution_statistics {
 
   /// The mean over all tokens of the mean contribution of the neighbours in the group, left and right.
   double by_distance(std::size_t layer, int group) const;
+
+  /// The same as a share of its sum over all layers; 0 if that is 0.
+  double share_of_layers(std::size_t layer, int group) const;
 
   /// The share of the contributions of all other tokens that comes from i = j + offset. Shares are 0 if no other token
   /// contributes, as to the first token of a causal model.

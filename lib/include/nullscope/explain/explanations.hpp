@@ -206,4 +206,40 @@ struct mean_and_error {
 };
 mean_and_error mean_of(std::span<const double> numbers);
 
+/// The mean of curves at the shares 0, 1 / points, ..., 1; a curve counts with its last point up to there.
+perturbation_curves mean_curves(std::span<const perturbation_curves> curves, std::int64_t points = 20);
+
+/// A text with what is known about it.
+struct measured_text {
+  explained_text text;
+  std::int64_t of_class = 0;
+  std::vector<std::uint8_t> marked = {};  ///< by people, for each token; empty if nobody has
+};
+
+/// How faithful a method is, or one of SLALOM's scores. NaN where a text has no such number.
+struct measured_method {
+  std::string name;
+  std::vector<perturbation_curves> curves;  ///< of each text
+  std::vector<double> deletion, insertion;  ///< areas, of each text
+  std::vector<double> naive_bayes;          ///< of each text: rank correlation with the weights of `naive_bayes`
+  std::vector<double> roc;                  ///< of each text: area for the marks
+  std::vector<double> fidelity;             ///< of each text; empty for SLALOM's single scores
+  double seconds = 0;                       ///< per text
+};
+
+struct faithfulness_options {
+  std::vector<explanation_method> methods = {explanation_method::slalom};
+  explain_options explain = {};  ///< of all methods
+  curve_options curves = {};
+  fidelity_options fidelity = {};
+  std::function<void(explanation_method)> progress = {};  ///< called after each method
+};
+
+/// Explains the texts by every method and measures. `others` are counted by Naive Bayes. SLALOM gives three results:
+/// v exp(s), v and s.
+std::vector<measured_method> measure_faithfulness(context& ctx, const explained_model& model,
+                                                  std::span<const measured_text> texts,
+                                                  std::span<const measured_text> others,
+                                                  const faithfulness_options& options);
+
 }  // namespace nullscope

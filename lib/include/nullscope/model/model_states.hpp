@@ -145,6 +145,16 @@ struct text_attention {
   std::vector<head_numbers<T>> heads;  ///< (layers * heads)
 };
 
+/// Means over texts and heads. The correlation is that of the heads that have one; NaN if there is none.
+struct head_means {
+  double rank = 0, pearson = 0, entropy = 0;
+  double null_share = 0;  ///< of attention that lies in the null space
+};
+
+/// Of heads [first_head, first_head + count) of all texts.
+template <class T>
+head_means mean_of_heads(std::span<const text_attention<T>> texts, std::int64_t first_head, std::int64_t count);
+
 /// For each head (or layer, in a rollout), and from each class to each class: the attention that a query of class
 /// `from` pays to all keys of class `to`, mean over the queries of a text, then over the texts that have such a query.
 /// From class number `classes` is from all tokens. NaN if no text has a token of class `from`.

@@ -44,6 +44,12 @@ class text_encoder {
   /// The tokens with a role of their own, where there are any.
   special_token_ids special_ids() const;
 
+  /// What a model reads when no token of a text is left: the begin-of-text token, otherwise end-of-text or [CLS].
+  std::optional<std::int32_t> empty_id() const;
+
+  /// What stands for an absent token in a baseline: padding, otherwise [MASK], the unknown token or the end of text.
+  std::optional<std::int32_t> baseline_id() const;
+
   /// Special tokens that `encode` adds to a text, or to a pair.
   std::int64_t special_token_count(bool is_pair = false) const;
 

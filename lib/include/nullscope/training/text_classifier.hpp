@@ -37,6 +37,26 @@ struct text_prediction {
   std::vector<double> probabilities;  ///< of each class
 };
 
+/// How well a class is recognised.
+struct class_counts {
+  std::int64_t texts = 0, predicted = 0, correct = 0;  ///< of the class, taken for it, and both
+
+  double recall() const;     ///< share of its texts that are recognised; 0 without texts
+  double precision() const;  ///< share of right ones among the texts taken for it; 0 without any
+};
+
+struct prediction_quality {
+  double loss = 0;  ///< mean cross-entropy
+  std::int64_t texts = 0, correct = 0;
+  std::vector<class_counts> classes;
+
+  double accuracy() const;  ///< 0 without texts
+};
+
+/// labels[i] is the class of the text of predictions[i]. Throws invalid_argument: other sizes, no such class.
+prediction_quality quality_of(std::span<const text_prediction> predictions, std::span<const std::int32_t> labels,
+                              std::int64_t classes);
+
 template <class T>
 class text_classifier {
  public:
