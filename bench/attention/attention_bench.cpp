@@ -22,9 +22,9 @@ struct forward_data : attention_data<In> {
 
 void run_products(forward_data<float>& d) {
   const sycl::event scores =
-      gemm(d.ctx, {d.q, transposed(d.k.as<3>())}, d.weights, {.alpha = attention_scale, .path = gemm_path::onemkl});
+      gemm(d.ctx, {d.q, transposed(d.k.as<3>())}, d.weights, {.alpha = attention_scale, .path = gemm_path::vendor});
   const sycl::event normalised = softmax(d.ctx, d.weights, {.y = d.weights}, {scores});
-  gemm(d.ctx, {d.weights, d.v}, d.out, {.path = gemm_path::onemkl}, {normalised}).wait();
+  gemm(d.ctx, {d.weights, d.v}, d.out, {.path = gemm_path::vendor}, {normalised}).wait();
 }
 
 /// A CPU's matrix engine takes weights that are rounded to 8 bits: each is off by at most 2^-8 of itself. These errors

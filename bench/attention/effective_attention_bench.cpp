@@ -84,7 +84,7 @@ moments add_up(const float* x, const float* y, std::int64_t count) {
 }
 
 void run_dense(effective_data& d) {
-  const gemm_options onemkl{.path = gemm_path::onemkl};
+  const gemm_options onemkl{.path = gemm_path::vendor};
   if (d.raw.size() == 0) {
     d.raw = tensor<float>(d.ctx, {d.count, d.tokens, d.tokens}, shared);
     d.effective = tensor<float>(d.ctx, {d.count, d.tokens, d.tokens}, shared);
@@ -100,7 +100,7 @@ void run_dense(effective_data& d) {
     }
   });
   // The queue is in order.
-  gemm(d.ctx, {d.q, transposed(d.k.as<3>())}, d.raw, {.alpha = 0.125, .path = gemm_path::onemkl});
+  gemm(d.ctx, {d.q, transposed(d.k.as<3>())}, d.raw, {.alpha = 0.125, .path = gemm_path::vendor});
   softmax(d.ctx, d.raw, {.y = d.raw});
   gemm(d.ctx, {d.raw, d.u}, d.p, onemkl);
   gemm(d.ctx, {d.p, transposed(d.u.as<3>())}, d.effective, onemkl).wait();

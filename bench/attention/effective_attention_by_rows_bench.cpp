@@ -64,7 +64,7 @@ void run_prefixes(rows_data& d) {
     d.raw = tensor<float>(d.ctx, {d.count, d.tokens, d.tokens}, shared);
     d.effective = tensor<float>(d.ctx, {d.count, d.tokens, d.tokens}, shared);
   }
-  gemm(d.ctx, {d.q, transposed(d.k.as<3>())}, d.raw, {.alpha = 0.125, .path = gemm_path::onemkl}).wait();
+  gemm(d.ctx, {d.q, transposed(d.k.as<3>())}, d.raw, {.alpha = 0.125, .path = gemm_path::vendor}).wait();
   parallel_for(d.count * d.tokens, [&](std::int64_t begin, std::int64_t end) {
     std::vector<float> basis(static_cast<std::size_t>(d.tokens * width)), reflectors(width), along(width);
     for (std::int64_t row = begin; row < end; ++row) {

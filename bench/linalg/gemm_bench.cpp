@@ -95,7 +95,7 @@ void add(suite& suite, const std::string& type, const shape& s) {
       [s](context& ctx) { return gemm_data<In, T>(ctx, s.m, s.k, s.n); });
   added.path("sycl", [](gemm_data<In, T>& d) { run_path(d, gemm_path::own); });
 #ifdef NULLSCOPE_HAS_ONEMKL
-  added.path("onemkl", [](gemm_data<In, T>& d) { run_path(d, gemm_path::onemkl); });
+  added.path("onemkl", [](gemm_data<In, T>& d) { run_path(d, gemm_path::vendor); });
 #endif
   if (is_square && s.n <= 512) added.path("loop", [](gemm_data<In, T>& d) { run_loop(d); });
   added

@@ -71,7 +71,7 @@ struct transformer_data {
     const auto sizes = {std::pair(c.width, 3 * c.width), std::pair(c.width, c.width),
                         std::pair(c.width, c.feed_forward), std::pair(c.feed_forward, c.width)};
     if (x.size() == 0) x = tensor<float>(ctx, {rows, c.feed_forward}), y = tensor<float>(ctx, {rows, c.feed_forward});
-    const gemm_options options{.path = gemm_path::onemkl};
+    const gemm_options options{.path = gemm_path::vendor};
     for (std::int64_t layer = 0; layer < c.layers; ++layer) {
       for (const auto& [in, out] : sizes) {
         const auto a = contiguous(x.data(), 1, rows, in), b = contiguous(y.data(), 1, rows, out);

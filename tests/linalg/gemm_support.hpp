@@ -4,12 +4,13 @@
 #include <nullscope/linalg/gemm.hpp>
 
 #include "lib/src/linalg/gemm_paths.hpp"
+#include "lib/src/vendor/gemm.hpp"
 #include "tests/core/support.hpp"
 
 namespace nullscope::test {
 
 /// Which implementation multiplies: the public paths, and the tiled kernel in each of its layouts.
-enum class way { automatic, onemkl, own, vectors_512, vectors_256, work_items };
+enum class way { automatic, vendor, own, vectors_512, vectors_256, work_items };
 
 /// How a matrix is stored: dense rows or columns, either with a gap after each, or without any unit stride.
 enum class layout { rows, columns, rows_with_gap, columns_with_gap, strided };
@@ -84,7 +85,7 @@ class gemm_test : public device_test {
   template <class In, class T>
   sycl::event multiply_by(way by, const gemm_operands<In>& operands, view<T, 3> c, double alpha = 1, double beta = 0) {
     const gemm_path path = by == way::automatic ? gemm_path::automatic
-                           : by == way::onemkl  ? gemm_path::onemkl
+                           : by == way::vendor  ? gemm_path::vendor
                                                 : gemm_path::own;
     return gemm(context_of(by), operands, c, {alpha, beta, path});
   }
@@ -159,7 +160,7 @@ class gemm_test : public device_test {
     check_ways<bfloat16, float>(p);
   }
 
-  bool has_onemkl() const { return detail::onemkl_serves(ctx_.device()); }
+  bool has_vendor() const { return detail::gemm_library_of(ctx_) != detail::gemm_library::none; }
 
  private:
   static lane_layout without_engine(lane_layout layout) {

@@ -66,10 +66,10 @@ TEST_P(gemm_test, agrees_on_every_public_path) {
     check<float, float>(way::own, p);
     check<bfloat16, float>(way::own, p);
     if (has_fp64()) check<double, double>(way::own, p);
-    if (!has_onemkl()) continue;
-    check<float, float>(way::onemkl, p);
-    check<bfloat16, float>(way::onemkl, p);
-    if (has_fp64()) check<double, double>(way::onemkl, p);
+    if (!has_vendor()) continue;
+    check<float, float>(way::vendor, p);
+    check<bfloat16, float>(way::vendor, p);
+    if (has_fp64()) check<double, double>(way::vendor, p);
   }
 }
 

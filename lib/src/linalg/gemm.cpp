@@ -8,6 +8,7 @@
 #include "lib/src/linalg/gemm_joint_matrix_plan.hpp"
 #include "lib/src/linalg/gemm_paths.hpp"
 #include "lib/src/linalg/joint_matrix_check.hpp"
+#include "lib/src/vendor/gemm.hpp"
 
 namespace nullscope {
 namespace {
@@ -33,10 +34,10 @@ void repeat(view<const T, 3>& x, std::int64_t batch) {
   x.extent[0] = batch;
 }
 
-enum class route { onemkl, joint_matrix, tiled };
+enum class route { vendor, joint_matrix, tiled };
 
-/// Whether our kernel is faster where oneMKL could be used too: on CPUs with 256-bit vectors, for batches and short
-/// sides.
+/// Whether our kernel is faster where the vendor's library could be used too: on CPUs with 256-bit vectors, for batches
+/// and short sides.
 template <class In, class T>
 bool own_is_faster(const device_properties& device, const detail::gemm_call<In, T>& call) {
   if (device.kind != device_kind::cpu || device.has_512_bit_vectors()) return false;
@@ -44,21 +45,24 @@ bool own_is_faster(const device_properties& device, const detail::gemm_call<In, 
   return call.c.extent[0] > 1 || std::min({call.c.extent[1], call.c.extent[2], call.a.extent[2]}) <= short_side;
 }
 
-/// The route for a product of these shapes and strides. Throws if the caller asked for oneMKL and it cannot be used.
+/// The route for a product of these shapes and strides. Throws if the caller asked for the vendor's library and it
+/// cannot be used.
 template <class In, class T>
-route choose_route(const context& ctx, const detail::gemm_call<In, T>& call, gemm_path path) {
+route choose_route(const context& ctx, detail::gemm_library library, const detail::gemm_call<In, T>& call,
+                   gemm_path path) {
   if (path != gemm_path::own) {
-    const bool is_served = detail::onemkl_serves(ctx.device());
-    const bool is_wanted = path == gemm_path::onemkl || !own_is_faster(ctx.device(), call);
-    if (is_served && is_wanted && detail::onemkl_can_express(call)) return route::onemkl;
-    if (path == gemm_path::onemkl && !is_served) {
-      throw unsupported_device(fmt::format("{}: oneMKL does not support {} in this build", name, ctx.device().name));
+    const bool is_served = library != detail::gemm_library::none;
+    const bool is_wanted = path == gemm_path::vendor || !own_is_faster(ctx.device(), call);
+    if (is_served && is_wanted && detail::can_express(library, call)) return route::vendor;
+    if (path == gemm_path::vendor && !is_served) {
+      throw unsupported_device(fmt::format("{}: no vendor's library for {} is there", name, ctx.device().name));
     }
-    if (path == gemm_path::onemkl) {
+    if (path == gemm_path::vendor) {
       throw invalid_argument(fmt::format(
-          "{}: oneMKL needs unit stride in one direction of each matrix, and each matrix of c to end before "
-          "the next one begins; got {}, {}, {}",
-          name, check::describe("a", call.a), check::describe("b", call.b), check::describe("c", call.c)));
+          "{}: {} needs unit stride in one direction of each matrix, and each matrix of c to end before the next one "
+          "begins; got {}, {}, {}",
+          name, to_string(library), check::describe("a", call.a), check::describe("b", call.b),
+          check::describe("c", call.c)));
     }
   }
   if constexpr (std::is_same_v<In, bfloat16>) {
@@ -75,7 +79,8 @@ sycl::event multiply(context& ctx, const gemm_operands<In>& operands, const view
   check::device_type<T>(name, ctx);
   detail::gemm_call<In, T> call{static_cast<T>(options.alpha), operands.a, operands.b, static_cast<T>(options.beta), c};
   check_operands(call);
-  const route chosen = choose_route(ctx, call, options.path);
+  const detail::gemm_library library = detail::gemm_library_of(ctx);
+  const route chosen = choose_route(ctx, library, call, options.path);
   repeat(call.a, c.extent[0]);
   repeat(call.b, c.extent[0]);
 
@@ -85,8 +90,8 @@ sycl::event multiply(context& ctx, const gemm_operands<In>& operands, const view
     call.a.extent[2] = call.b.extent[1] = 0;
     call.alpha = 0;  // infinity or NaN times an empty sum is 0
     detail::gemm_tiled(op, call);
-  } else if (chosen == route::onemkl) {
-    detail::gemm_onemkl(op, call);
+  } else if (chosen == route::vendor) {
+    detail::gemm_vendor(op, library, call, options.tf32);
   } else if (chosen == route::tiled) {
     detail::gemm_tiled(op, call);
   } else if constexpr (std::is_same_v<In, bfloat16>) {

@@ -26,17 +26,6 @@ gemm_call<In, T> transposed(const gemm_call<In, T>& call) {
           nullscope::transposed(call.c)};
 }
 
-/// oneMKL was built in and supports the device.
-bool onemkl_serves(const device_properties& device);
-
-/// oneMKL can express the strides: each matrix has unit stride in one direction and does not overlap itself.
-template <class In, class T>
-bool onemkl_can_express(const gemm_call<In, T>& call);
-
-/// Needs both of the above.
-template <class In, class T>
-void gemm_onemkl(operation& op, const gemm_call<In, T>& call);
-
 /// The register-blocked kernel, for any strides on any device.
 template <class In, class T>
 void gemm_tiled(operation& op, const gemm_call<In, T>& call);

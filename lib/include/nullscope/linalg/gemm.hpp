@@ -29,9 +29,10 @@ namespace nullscope {
 
 /// Which implementation multiplies.
 enum class gemm_path {
-  automatic,  ///< oneMKL where it supports the device and the strides, otherwise the kernels of this library; those
-              ///< also on CPUs with AVX2 for batches and short sides, where they are faster
-  onemkl,     ///< oneMKL; throws unsupported_device or invalid_argument where it cannot be used
+  automatic,  ///< the vendor's library where it is there and takes the strides, otherwise the kernels of this library;
+              ///< those also on CPUs with AVX2 for batches and short sides, where they are faster
+  vendor,     ///< oneMKL (CPUs and GPUs of Intel), cuBLAS 12 or newer (NVIDIA) or rocBLAS (AMD); throws
+              ///< unsupported_device or invalid_argument where it cannot be used
   own,        ///< the kernels of this library
 };
 
@@ -45,6 +46,7 @@ struct gemm_options {
   double alpha = 1;
   double beta = 0;
   gemm_path path = gemm_path::automatic;
+  bool tf32 = false;  ///< lets cuBLAS round float factors to 10 bits of mantissa for tensor cores
 };
 
 sycl::event gemm(context& ctx, const gemm_operands<float>& operands, view<float, 3> c, const gemm_options& options = {},
