@@ -12,6 +12,7 @@
 #include "bench/core/peak_copy.hpp"
 #include "bench/core/peak_fma.hpp"
 #include "bench/core/peak_matrix.hpp"
+#include "lib/src/core/dispatch.hpp"
 
 namespace nullscope::bench {
 namespace {
@@ -74,7 +75,7 @@ fma_probe<T>::fma_probe(context& ctx, std::int64_t rounds) : ctx_(&ctx), rounds_
   } else {
     lanes_ = 1;
     chains_ = 16;
-    group_ = layout.team;
+    group_ = layout.group_items;
     items_ = ctx.device().compute_units * 16 * group_;  // waves to hide all latencies
   }
   out_ = tensor<T>(ctx, {items_});
@@ -87,14 +88,9 @@ void fma_probe<T>::call() {
   const auto run = [&]<int Lanes, int Chains>() {
     launch(*ctx_, range, 0, kernels::peak_fma<T, Lanes, Chains>{out_.data(), rounds_, factor, addend}).wait();
   };
-  constexpr int bytes = sizeof(T);
-  if (lanes_ == 1) {
-    run.template operator()<1, 16>();
-  } else if (lanes_ * bytes == 64) {
-    run.template operator()<64 / bytes, 16>();
-  } else {
-    run.template operator()<32 / bytes, 12>();
-  }
+  detail::dispatch_vectors(ctx_->layout().vector_bytes, [&]<int Bytes>() {
+    run.template operator()<(Bytes == 0 ? 1 : Bytes / static_cast<int>(sizeof(T))), (Bytes == 32 ? 12 : 16)>();
+  });
 }
 
 template <class T>
@@ -183,19 +179,21 @@ copy_probe::copy_probe(context& ctx, std::int64_t bytes) : ctx_(&ctx) {
 void copy_probe::call() {
   const std::int64_t size = x_.size();
   const lane_layout& layout = ctx_->layout();
-  const std::int64_t group = layout.has_vectors() ? 1 : layout.team;
-  // A CPU thread copies some pages, a team of a GPU some cache lines.
+  const std::int64_t group = layout.group_items;
+  // A CPU thread copies some pages, a group of a GPU some cache lines.
   const std::int64_t block = layout.has_vectors() ? 16384 : group * 16;
   const auto range = groups_of((size + block - 1) / block, group);
   const float* x = x_.data();
   float* out = out_.data();
-  if (!layout.has_vectors()) {
-    launch(*ctx_, range, 0, kernels::peak_copy<float, 1, false>{x, out, size, block}).wait();
-  } else if (streaming_) {
-    launch(*ctx_, range, 0, kernels::peak_copy<float, line_floats, true>{x, out, size, block}).wait();
-  } else {
-    launch(*ctx_, range, 0, kernels::peak_copy<float, line_floats, false>{x, out, size, block}).wait();
-  }
+  detail::dispatch_vectors(layout.vector_bytes, [&]<int Bytes>() {
+    if constexpr (Bytes == 0) {
+      launch(*ctx_, range, 0, kernels::peak_copy<float, 1, false>{x, out, size, block}).wait();
+    } else if (streaming_) {
+      launch(*ctx_, range, 0, kernels::peak_copy<float, line_floats, true>{x, out, size, block}).wait();
+    } else {
+      launch(*ctx_, range, 0, kernels::peak_copy<float, line_floats, false>{x, out, size, block}).wait();
+    }
+  });
 }
 
 double copy_probe::bytes() const { return 2.0 * sizeof(float) * static_cast<double>(x_.size()); }

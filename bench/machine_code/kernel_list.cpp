@@ -18,7 +18,7 @@
 namespace nullscope::bench {
 namespace {
 
-/// The teams that the library chooses on GPUs: small ones for short rows, large ones for long rows, and the shapes of
+/// The groups that the library chooses on GPUs: small ones for short rows, large ones for long rows, and the shapes of
 /// kernels whose blocks do not fit a small local memory.
 std::vector<lane_layout> gpu_layouts(const device_properties& device) {
   std::vector<lane_layout> layouts(3, lane_layout::work_items(device));

@@ -4,7 +4,9 @@
 #include <nullscope/core/context.hpp>
 #include <string>
 #include <tuple>
+#include <vector>
 
+#include "lib/src/core/dispatch.hpp"
 #include "tests/core/support.hpp"
 
 namespace nullscope::test {
@@ -31,11 +33,19 @@ inline lane_layout layout_of(const attention_layout& parameters) {
   return layout;
 }
 
-/// INSTANTIATE_TEST_SUITE_P(devices, my_test, attention_layouts(), attention_layout_name);
-inline auto attention_layouts() {
-  return testing::Combine(
-      testing::ValuesIn(devices()),
-      testing::Values(attention_kernels::vectors_64, attention_kernels::vectors_32, attention_kernels::work_items));
+inline bool is_compiled(attention_kernels kernels) {
+  if (kernels == attention_kernels::matrix_engine) return true;
+  const bool has_vectors = kernels == attention_kernels::vectors_64 || kernels == attention_kernels::vectors_32;
+  return has_vectors ? detail::has_cpu_layouts : detail::has_gpu_layouts;
+}
+
+/// Those of the kernels that this build has, on every device:
+///   INSTANTIATE_TEST_SUITE_P(devices, my_test, attention_layouts(), attention_layout_name);
+inline auto attention_layouts(std::vector<attention_kernels> kernels = {attention_kernels::vectors_64,
+                                                                        attention_kernels::vectors_32,
+                                                                        attention_kernels::work_items}) {
+  std::erase_if(kernels, [](attention_kernels one) { return !is_compiled(one); });
+  return testing::Combine(testing::ValuesIn(devices()), testing::ValuesIn(kernels));
 }
 
 inline std::string attention_layout_name(const testing::TestParamInfo<attention_layout>& info) {

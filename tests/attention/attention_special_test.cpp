@@ -28,10 +28,8 @@ class attention_special : public attention_fixture {
   }
 };
 INSTANTIATE_TEST_SUITE_P(devices, attention_special,
-                         testing::Combine(testing::ValuesIn(devices()),
-                                          testing::Values(attention_kernels::vectors_64, attention_kernels::vectors_32,
-                                                          attention_kernels::work_items,
-                                                          attention_kernels::matrix_engine)),
+                         attention_layouts({attention_kernels::vectors_64, attention_kernels::vectors_32,
+                                            attention_kernels::work_items, attention_kernels::matrix_engine}),
                          attention_layout_name);
 
 TEST_P(attention_special, a_query_that_sees_nothing_gets_zeros) {

@@ -5,8 +5,7 @@ namespace {
 
 class attention_test : public attention_fixture {};
 INSTANTIATE_TEST_SUITE_P(devices, attention_test, attention_layouts(), attention_layout_name);
-INSTANTIATE_TEST_SUITE_P(one_worker, attention_test,
-                         testing::Combine(testing::ValuesIn(devices()), testing::Values(attention_kernels::one_worker)),
+INSTANTIATE_TEST_SUITE_P(one_worker, attention_test, attention_layouts({attention_kernels::one_worker}),
                          attention_layout_name);
 
 TEST_P(attention_test, the_layout_chooses_the_kernel) {
@@ -56,9 +55,7 @@ TEST_P(attention_test, huge_logits_and_large_heads_are_no_problem) {
 
 /// bfloat16 on a matrix engine; where there is none, on what the device has instead.
 class attention_tiles_test : public attention_fixture {};
-INSTANTIATE_TEST_SUITE_P(devices, attention_tiles_test,
-                         testing::Combine(testing::ValuesIn(devices()),
-                                          testing::Values(attention_kernels::matrix_engine)),
+INSTANTIATE_TEST_SUITE_P(devices, attention_tiles_test, attention_layouts({attention_kernels::matrix_engine}),
                          attention_layout_name);
 
 TEST_P(attention_tiles_test, agrees_with_f64_as_well_as_plain_bfloat16) {

@@ -2,6 +2,7 @@
 #include <nullscope/attention/effective_attention.hpp>
 #include <nullscope/null_space/null_space.hpp>
 
+#include "lib/src/core/dispatch.hpp"
 #include "tests/attention/effective_attention_reference.hpp"
 
 namespace nullscope::test {
@@ -178,6 +179,7 @@ TEST_P(effective_attention_by_rows_test, agrees_with_the_definition_in_double) {
 }
 
 TEST_P(effective_attention_by_rows_test, agrees_with_the_definition_in_the_layout_of_gpus) {
+  if (!detail::has_gpu_layouts) GTEST_SKIP() << "this build has no layouts of GPUs";
   context ctx(queue_, lane_layout::work_items(ctx_.device(), 32));
   for (const head_shape& s : {shapes[1], shapes[2], shapes[5], shapes[7]}) check_shape<float>(ctx, s);
 }

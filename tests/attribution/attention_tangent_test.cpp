@@ -134,9 +134,7 @@ class attention_tangent_test : public testing::TestWithParam<attention_layout> {
 };
 
 INSTANTIATE_TEST_SUITE_P(devices, attention_tangent_test,
-                         testing::Combine(testing::ValuesIn(devices()),
-                                          testing::Values(attention_kernels::matrix_engine,
-                                                          attention_kernels::work_items)),
+                         attention_layouts({attention_kernels::matrix_engine, attention_kernels::work_items}),
                          attention_layout_name);
 
 TEST_P(attention_tangent_test, agrees_with_the_reference_at_odd_sizes) {

@@ -3,6 +3,7 @@
 #include <nullscope/core/random.hpp>
 #include <thread>
 
+#include "tests/core/layouts.hpp"
 #include "tests/core/context_fixture.hpp"
 
 namespace nullscope::test {
@@ -18,8 +19,17 @@ TEST_P(context_test, of_a_device_has_an_in_order_queue_and_the_devices_layout) {
   EXPECT_EQ(ctx.queue().get_device(), GetParam());
   EXPECT_EQ(&ctx.device(), &properties(GetParam()));
   EXPECT_EQ(ctx.layout(), lane_layout::of(properties(GetParam())));
-  const lane_layout other = lane_layout::work_items(properties(GetParam()), 32);
-  EXPECT_EQ(context(queue_, other).layout(), other);
+  for (const lane_layout& other : row_layouts(GetParam())) EXPECT_EQ(context(queue_, other).layout(), other);
+}
+
+TEST_P(context_test, refuses_layouts_that_there_are_no_kernels_for) {
+  lane_layout odd = lane_layout::vectors(properties(GetParam()), 16), mixed = lane_layout::work_items(ctx_.device());
+  mixed.long_vector_bytes = 64;
+  EXPECT_THROW(context(queue_, odd), unsupported_device);
+  EXPECT_THROW(context(queue_, mixed), unsupported_device);
+  odd.vector_bytes = odd.long_vector_bytes = 128;
+  const std::string message = message_of<unsupported_device>([&] { context(queue_, odd); });
+  EXPECT_NE(message.find("vectors of 128 bytes"), std::string::npos) << message;
 }
 
 // --- workspace ---

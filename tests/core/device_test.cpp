@@ -53,7 +53,7 @@ TEST(lane_layout, is_chosen_by_the_kind_of_the_device) {
   device.kind = device_kind::cpu;
   device.vector_bytes = 64;
   EXPECT_EQ(lane_layout::of(device).vector_bytes, 64);
-  EXPECT_EQ(lane_layout::of(device).team, 1);
+  EXPECT_EQ(lane_layout::of(device).group_items, 1);
   for (const std::int64_t bytes : {16, 32}) {
     device.vector_bytes = bytes;
     EXPECT_EQ(lane_layout::of(device).vector_bytes, 32);
@@ -62,11 +62,11 @@ TEST(lane_layout, is_chosen_by_the_kind_of_the_device) {
   for (const device_kind kind : {device_kind::gpu, device_kind::accelerator}) {
     device.kind = kind;
     EXPECT_FALSE(lane_layout::of(device).has_vectors());
-    EXPECT_EQ(lane_layout::of(device).team, 256);
+    EXPECT_EQ(lane_layout::of(device).group_items, 256);
     EXPECT_EQ(lane_layout::of(device).local_bytes, device.usable_local_bytes());
   }
   device.max_work_group_size = 64;
-  EXPECT_EQ(lane_layout::of(device).team, 64) << "no larger than the device's work-groups";
+  EXPECT_EQ(lane_layout::of(device).group_items, 64) << "no larger than the device's work-groups";
 }
 
 TEST(lane_layout, of_the_tests_have_names_of_their_own) {

@@ -1,4 +1,4 @@
-/// For operations that go row by row: the same check in vectors of both widths and in teams of work-items.
+/// For operations that go row by row: the same check in vectors of both widths and in groups of work-items.
 #pragma once
 
 #include "tests/core/layouts.hpp"
@@ -12,8 +12,8 @@ class every_layout_test : public device_test {
   template <class Check>
   void on_every_layout(Check check) {
     const device_properties& device = properties(GetParam());
-    for (const lane_layout& layout :
-         {lane_layout::vectors(device, 64), lane_layout::vectors(device, 32), lane_layout::work_items(device, 32)}) {
+    for (const lane_layout& layout : compiled({lane_layout::vectors(device, 64), lane_layout::vectors(device, 32),
+                                               lane_layout::work_items(device, 32)})) {
       SCOPED_TRACE(name_of(layout));
       context ctx(queue_, layout);
       check.template operator()<float>(ctx);

@@ -5,9 +5,17 @@
 #include <string>
 #include <vector>
 
+#include "lib/src/core/dispatch.hpp"
+
 namespace nullscope::test {
 
-/// Vectors of both widths, with results that stay in the caches and that are written past them; teams of 1, 32 and 256
+/// Of these layouts, those that this build has kernels for.
+inline std::vector<lane_layout> compiled(std::vector<lane_layout> layouts) {
+  std::erase_if(layouts, [](const lane_layout& layout) { return !detail::is_compiled(layout); });
+  return layouts;
+}
+
+/// Vectors of both widths, with results that stay in the caches and that are written past them; groups of 1, 32 and 256
 /// work-items, the largest for short rows too.
 inline std::vector<lane_layout> row_layouts(const sycl::device& device) {
   const device_properties& properties = nullscope::properties(device);
@@ -17,9 +25,9 @@ inline std::vector<lane_layout> row_layouts(const sycl::device& device) {
     layouts.push_back(layouts.back());
     layouts.back().streams_from = 0;
   }
-  for (const std::int64_t team : {1, 32, 256}) layouts.push_back(lane_layout::work_items(properties, team));
+  for (const std::int64_t items : {1, 32, 256}) layouts.push_back(lane_layout::work_items(properties, items));
   layouts.back().short_row = 0;
-  return layouts;
+  return compiled(layouts);
 }
 
 /// For traces: "vectors of 64 bytes, streaming"

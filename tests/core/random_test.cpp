@@ -140,9 +140,9 @@ INSTANTIATE_TEST_SUITE_P(devices, random_test, testing::ValuesIn(devices()), dev
 
 TEST_P(random_test, gives_the_same_bits_on_device_and_host) {
   const device_properties& device = properties(GetParam());
-  const lane_layout wide = lane_layout::vectors(device, 64), team = lane_layout::work_items(device, 32);
-  check_bits<float>({wide, lane_layout::vectors(device, 32), team});
-  if (has_fp64()) check_bits<double>({wide, team});
+  const lane_layout wide = lane_layout::vectors(device, 64), group = lane_layout::work_items(device, 32);
+  check_bits<float>(compiled({wide, lane_layout::vectors(device, 32), group}));
+  if (has_fp64()) check_bits<double>(compiled({wide, group}));
 }
 
 TEST_P(random_test, has_the_moments_of_its_distributions) {

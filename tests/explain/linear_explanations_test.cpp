@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "tests/core/layouts.hpp"
 #include "tests/explain/counted_model.hpp"
 
 namespace nullscope::test {
@@ -99,7 +100,7 @@ TEST_P(linear_explanations_test, shap_values_sum_to_the_difference_of_all_and_no
 }
 
 TEST_P(linear_explanations_test, linear_fits_meet_their_optimality_conditions) {
-  for (const lane_layout& layout : {ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)}) {
+  for (const lane_layout& layout : compiled({ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)})) {
     context ctx(queue_, layout);
     for (const std::int64_t features : {1, 7, 41, 181}) {  // the last one is multiplied on all threads
       linear_samples p;

@@ -30,8 +30,7 @@ class slalom_test : public device_test {
 INSTANTIATE_TEST_SUITE_P(devices, slalom_test, testing::ValuesIn(devices()), device_name);
 
 TEST_P(slalom_test, least_squares_recovers_a_planted_model) {
-  std::vector<lane_layout> layouts{ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)};
-  for (const lane_layout& layout : layouts) {
+  for (const lane_layout& layout : compiled({ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)})) {
     context ctx(queue_, layout);
     std::vector<slalom_queries> problems;
     std::vector<slalom_model> planted;

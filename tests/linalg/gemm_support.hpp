@@ -3,6 +3,7 @@
 
 #include <nullscope/linalg/gemm.hpp>
 
+#include "lib/src/core/dispatch.hpp"
 #include "lib/src/linalg/gemm_paths.hpp"
 #include "lib/src/vendor/gemm.hpp"
 #include "tests/core/support.hpp"
@@ -163,14 +164,16 @@ class gemm_test : public device_test {
   bool has_vendor() const { return detail::gemm_library_of(ctx_) != detail::gemm_library::none; }
 
  private:
-  static lane_layout without_engine(lane_layout layout) {
+  /// Without matrix engine, in this layout, or in the device's own if this build has it not.
+  context context_with(lane_layout layout) const {
+    if (!detail::is_compiled(layout)) layout = ctx_.layout();
     layout.matrix_engine = false;
-    return layout;
+    return {queue_, layout};
   }
 
-  context vectors_512_{queue_, without_engine(lane_layout::vectors(ctx_.device(), 64))};
-  context vectors_256_{queue_, without_engine(lane_layout::vectors(ctx_.device(), 32))};
-  context work_items_{queue_, without_engine(lane_layout::work_items(ctx_.device()))};
+  context vectors_512_ = context_with(lane_layout::vectors(ctx_.device(), 64));
+  context vectors_256_ = context_with(lane_layout::vectors(ctx_.device(), 32));
+  context work_items_ = context_with(lane_layout::work_items(ctx_.device()));
 };
 
 }  // namespace nullscope::test

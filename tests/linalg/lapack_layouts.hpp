@@ -1,4 +1,4 @@
-/// The layouts in which QR and SVD are tested: long vectors of both widths, and teams of work-items as on GPUs.
+/// The layouts in which QR and SVD are tested: long vectors of both widths, and groups of work-items as on GPUs.
 #pragma once
 
 #include <vector>
@@ -15,9 +15,9 @@ inline std::vector<lane_layout> lapack_layouts(const sycl::device& device) {
     layouts.push_back(lane_layout::vectors(properties, bytes));
     layouts.back().long_vector_bytes = bytes;
   }
-  for (const std::int64_t team : {1, 48, 256}) layouts.push_back(lane_layout::work_items(properties, team));
+  for (const std::int64_t items : {1, 48, 256}) layouts.push_back(lane_layout::work_items(properties, items));
   layouts[3].local_bytes = 4096;  // most matrices do not fit
-  return layouts;
+  return compiled(layouts);
 }
 
 }  // namespace nullscope::test

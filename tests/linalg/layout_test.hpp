@@ -21,19 +21,19 @@ class layout_test : public device_test {
     return result;
   }
 
-  /// Teams of this size for rows of any length.
-  lane_layout work_items(std::int64_t team) const {
-    lane_layout result = lane_layout::work_items(ctx_.device(), team);
+  /// Groups of this size for rows of any length.
+  lane_layout work_items(std::int64_t items) const {
+    lane_layout result = lane_layout::work_items(ctx_.device(), items);
     result.short_row = 0;
     return result;
   }
 
   void use_layout(const lane_layout& layout) { ctx_ = context(queue_, layout); }
 
-  /// Calls check() in each layout, then returns to the device's own.
+  /// Calls check() in each layout that this build has, then returns to the device's own.
   template <class Check>
   void with_layouts(std::initializer_list<lane_layout> layouts, Check check) {
-    for (const lane_layout& layout : layouts) {
+    for (const lane_layout& layout : compiled(layouts)) {
       SCOPED_TRACE(name_of(layout));
       use_layout(layout);
       check();

@@ -89,7 +89,7 @@ void check(context& ctx, const shape& s) {
 }
 
 TEST_P(least_squares_test, agrees_with_lapack_on_vectors_and_work_items) {
-  for (const lane_layout& layout : {ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)}) {
+  for (const lane_layout& layout : compiled({ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)})) {
     SCOPED_TRACE(name_of(layout));
     context ctx(queue_, layout);
     check<float>(ctx, {3, 211, 37, 19});

@@ -70,7 +70,7 @@ struct layout {
   }
 };
 
-/// Sizes around the widths of a vector and of a team, long rows, one row, no rows, gaps, columns that are not
+/// Sizes around the widths of a vector and of a group, long rows, one row, no rows, gaps, columns that are not
 /// neighbours.
 inline const std::vector<layout> layouts{
     {1, 1, 1},     {1, 1, 2},   {2, 3, 7},     {1, 5, 15},           {3, 2, 16},       {1, 4, 17},

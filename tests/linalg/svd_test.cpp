@@ -77,7 +77,7 @@ TEST_P(svd_test, values_that_are_the_same_or_nearly) {
   });
 }
 
-TEST_P(svd_test, every_layout) {  // teams of 256 work-items are what a GPU gets
+TEST_P(svd_test, every_layout) {  // groups of 256 work-items are what a GPU gets
   for_types([&]<class T>(T) {
     for_layouts([&](context& ctx) {
       for (const svd_algorithm algorithm : {svd_algorithm::bidiagonal, svd_algorithm::jacobi}) {
@@ -94,7 +94,7 @@ TEST_P(svd_test, every_layout) {  // teams of 256 work-items are what a GPU gets
   });
 }
 
-TEST_P(svd_test, teams_of_work_items_choose_jacobi) {
+TEST_P(svd_test, groups_of_work_items_choose_jacobi) {
   for_layouts([&](context& ctx) {
     if (ctx.layout().has_vectors()) return;
     const batch_of<float> a = random_batch<float>(70, 12, 9);

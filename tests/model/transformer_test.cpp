@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "tests/core/layouts.hpp"
 #include "tests/core/support.hpp"
 
 namespace nullscope {
@@ -320,7 +321,7 @@ TEST_P(transformer_test, a_layer_takes_few_launches) {
     };
     return std::pair(dry_run(in, run_forward).launches, dry_run(in, run_backward).launches);
   };
-  for (const lane_layout& layout : {ctx_.layout(), lane_layout::work_items(ctx_.device(), 32)}) {
+  for (const lane_layout& layout : test::compiled({ctx_.layout(), lane_layout::work_items(ctx_.device(), 32)})) {
     context in(ctx_.queue(), layout);
     const auto [forward_of_two, backward_of_two] = launches(in, 2);
     const auto [forward_of_three, backward_of_three] = launches(in, 3);

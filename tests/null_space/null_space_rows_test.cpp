@@ -2,6 +2,7 @@
 /// space.
 #include <fmt/format.h>
 
+#include "tests/core/layouts.hpp"
 #include "tests/null_space/null_space_support.hpp"
 
 namespace nullscope::test {
@@ -187,7 +188,7 @@ TEST_P(null_space_test, gives_an_explicit_basis_of_the_null_space) {
   lane_layout narrow = lane_layout::vectors(ctx_.device(), 32);
   narrow.long_vector_bytes = 32;
   for (const lane_layout& layout :
-       {lane_layout::vectors(ctx_.device(), 64), narrow, lane_layout::work_items(ctx_.device())}) {
+       compiled({lane_layout::vectors(ctx_.device(), 64), narrow, lane_layout::work_items(ctx_.device())})) {
     context ctx(queue_, layout);
     check_null_space_basis<float>(ctx, 50, 7, {7, 3, 0, 1});
     check_null_space_basis<float>(ctx, 66, 33, {33, 20});

@@ -122,7 +122,7 @@ TEST_P(simplex_test, alternatives_are_valid_in_the_layouts_of_gpus) {
     if (layout.has_vectors()) continue;
     SCOPED_TRACE(name_of(layout));
     context ctx(queue_, layout);
-    for (const shape& s : {shapes[1], shape{1, 2, 3, 300, 20}}) {  // rows shorter and longer than the largest team
+    for (const shape& s : {shapes[1], shape{1, 2, 3, 300, 20}}) {  // rows shorter and longer than the largest group
       const problem<float> p(ctx_, s);
       expect_valid(p, find(ctx, p), true);
     }

@@ -113,7 +113,7 @@ void check_loss(context& ctx, const probe_shape& shape, probe_distance distance,
 }
 
 TEST_P(probe_map_test, agrees_with_plain_loops_on_vectors_and_work_items) {
-  for (const lane_layout& layout : {ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)}) {
+  for (const lane_layout& layout : compiled({ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)})) {
     SCOPED_TRACE(name_of(layout));
     context ctx(queue_, layout);
     for (const probe_distance distance : {probe_distance::cosine, probe_distance::l2}) {

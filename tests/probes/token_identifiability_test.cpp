@@ -120,7 +120,7 @@ TEST(folds, cover_all_sentences_once_and_rotate_the_test) {
 TEST_P(token_identifiability_test, counts_as_a_plain_loop_does) {
   if (!has_fp64()) GTEST_SKIP() << "in double, where no decision is close";
   const planted<double> p = mixed_states<double>(40, 21, 2, 0.5);
-  for (const lane_layout& layout : {ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)}) {
+  for (const lane_layout& layout : compiled({ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)})) {
     SCOPED_TRACE(name_of(layout));
     context ctx(queue_, layout);
     for (const probe_distance distance : {probe_distance::cosine, probe_distance::l2}) {

@@ -65,7 +65,7 @@ void check_extraction(context& ctx, std::int64_t inputs, std::int64_t heads, std
 }
 
 TEST_P(attention_structure_test, agrees_with_a_plain_loop_on_vectors_and_work_items) {
-  for (const lane_layout& layout : {ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)}) {
+  for (const lane_layout& layout : compiled({ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)})) {
     SCOPED_TRACE(name_of(layout));
     context ctx(queue_, layout);
     check_extraction<float>(ctx, 3, 2, 17, 45, {.threshold = 0.4});

@@ -84,7 +84,7 @@ void check_dense(context& ctx, std::int64_t batch, std::int64_t rows, std::int64
 }
 
 TEST_P(structure_norm_test, agrees_with_a_plain_loop_on_vectors_and_work_items) {
-  for (const lane_layout& layout : {ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)}) {
+  for (const lane_layout& layout : compiled({ctx_.layout(), lane_layout::work_items(properties(GetParam()), 32)})) {
     SCOPED_TRACE(name_of(layout));
     context ctx(queue_, layout);
     check_dense<float>(ctx, 3, 37, 53, false);

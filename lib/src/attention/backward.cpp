@@ -6,11 +6,15 @@
 #include "kernels/attention/backward_operands.hpp"
 #include "lib/src/attention/blocks.hpp"
 #include "lib/src/attention/common.hpp"
+#include "lib/src/core/row_launch.hpp"
 
 namespace nullscope {
 namespace {
 
 constexpr const char* attention_backward_name = "attention_backward";
+
+template <class T>
+using backward_shapes = detail::attention_derivative_shapes<T, detail::attention_gradient_work_items<T>>;
 
 template <class In, class T>
 void validate(const context& ctx, const attention_backward_operands<In>& operands,
@@ -33,7 +37,7 @@ void validate(const context& ctx, const attention_backward_operands<In>& operand
   detail::check_bias(attention_backward_name, "bias", bias, {q.extent[0], q.extent[1], q.extent[2], k.extent[2]});
   detail::check_bias_gradient(attention_backward_name, bias, gradients.d_bias);
   detail::check_lengths(attention_backward_name, options, q);
-  detail::with_derivative_shape<T, detail::attention_gradient_work_items<T>>(ctx.layout(), [&]<class Shape>() {
+  detail::dispatch_shape<backward_shapes<T>>(ctx.layout(), [&]<class Shape>() {
     detail::panels_of_block<kernels::attention_backward<T, Shape>, Shape>(attention_backward_name, ctx);
   });
 }
@@ -81,8 +85,7 @@ kernels::attention_backward_operands<In, T, Shape> take_operands(operation& op,
     work.blocks_per_group =
         std::max<std::int64_t>(1, blocks / (groups_of_unit * std::int64_t{op.ctx().device().compute_units}));
   }
-  op.launch(detail::groups_of(detail::ceil_div(blocks, work.blocks_per_group), Shape::lanes),
-            kernels::team<Shape::lanes>::local_bytes, work);
+  detail::launch_groups<Shape::lanes>(op, detail::ceil_div(blocks, work.blocks_per_group), work);
   return work;
 }
 
@@ -142,7 +145,7 @@ sycl::event run(context& ctx, const attention_backward_operands<In>& operands, c
                 const attention_options& options, const events& dependencies) {
   validate(ctx, operands, gradients, options);
   operation op(ctx, attention_backward_name, dependencies);
-  detail::with_derivative_shape<T, detail::attention_gradient_work_items<T>>(
+  detail::dispatch_shape<backward_shapes<T>>(
       ctx.layout(), [&]<class Shape>() { differentiate<Shape>(op, operands, gradients, options); });
   return op.submit();
 }

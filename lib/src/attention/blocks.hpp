@@ -1,4 +1,4 @@
-/// How kernels that take blocks of queries by keys choose their shape, and how many queries a block has.
+/// How many queries the blocks of kernels have that take blocks of queries by keys.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,22 +9,7 @@
 #include <nullscope/core/errors.hpp>
 #include <string_view>
 
-#include "lib/src/attention/shapes.hpp"
-
 namespace nullscope::detail {
-
-/// Calls call.operator()<Shape>() with the shape of the kernels of attention's derivatives for the layout; WorkItems is
-/// that of GPUs.
-template <class T, class WorkItems, class Call>
-auto with_derivative_shape(const lane_layout& layout, Call call) {
-  return with_vector_bytes(layout, [&]<int Bytes>() {
-    if constexpr (Bytes == 0) {
-      return call.template operator()<WorkItems>();
-    } else {
-      return call.template operator()<typename attention_vector_shapes<T, Bytes>::backward>();
-    }
-  });
-}
 
 /// Panels of queries in a block: as many as local memory holds, up to what stays in cache. Throws unsupported_device if
 /// it does not hold one per worker.

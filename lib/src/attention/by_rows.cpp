@@ -8,7 +8,7 @@
 #include "kernels/attention/by_rows_summary.hpp"
 #include "lib/src/attention/effective_attention_checks.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/team.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/null_space/tolerance.hpp"
 
 namespace nullscope {
@@ -28,8 +28,8 @@ void summarise(operation& op, const effective_attention_results<T>& results, con
   const std::int64_t heads = results.p.extent[0], queries = results.p.extent[1], keys = results.u.extent[1];
   const view<T, 2> summary{reinterpret_cast<T*>(results.summary.data), {heads, 4}, {4 * results.summary.stride[0], 1}};
   constexpr int items = 32;
-  op.launch(
-      detail::groups_of(heads, items), kernels::team<items>::local_bytes,
+  detail::launch_groups<items>(
+      op, heads,
       kernels::by_rows_summary<T, Sum, items>{row_squares, row_sums, results.rank, summary, std::min(queries, keys),
                                               keys, static_cast<Sum>(visible_pairs(queries, keys))});
 }
@@ -38,13 +38,12 @@ template <class T>
 void project_rows(operation& op, const effective_attention_results<T>& results, const view<T, 3>& row_sums,
                   double tolerance) {
   const std::int64_t heads = results.p.extent[0], columns = results.u.extent[2];
-  const detail::team_shape team = detail::choose_team(op.ctx().layout(), columns, true);
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
+  detail::dispatch_rows<T>(detail::choose_row_shape(op.ctx().layout(), columns, true), [&]<int W, int Items>() {
     using kernel = kernels::attention_by_rows<T, W, Items>;
     T* const memory = op.take_array<T>(heads, kernel::memory_of(columns)).data;
-    op.launch(detail::groups_of(heads, Items), kernels::team<Items>::local_bytes,
-              kernel{results.p, results.u, results.rank, row_sums, results.received_effective, memory,
-                     static_cast<T>(tolerance)});
+    detail::launch_groups<Items>(op, heads,
+                                 kernel{results.p, results.u, results.rank, row_sums, results.received_effective,
+                                        memory, static_cast<T>(tolerance)});
   });
 }
 

@@ -12,7 +12,6 @@
 #include "lib/src/core/ranges.hpp"
 #include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/core/team.hpp"
 
 namespace nullscope {
 namespace {
@@ -85,12 +84,10 @@ sycl::event sum_classes(context& ctx, const class_sum_operands<T>& operands, con
 
 template <class T>
 void add_entropy(operation& op, const view<const T, 3>& a, const view<T, 2>& out) {
-  const std::int64_t columns = a.extent[2];
-  const detail::team_shape team = detail::choose_team(op.ctx().layout(), columns, detail::has_neighbours(a));
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    detail::launch_rows<Items>(op, team, a.extent[0] * a.extent[1], columns * static_cast<std::int64_t>(sizeof(T)),
-                               kernels::row_entropy<T, W, Items>{a, out, 0});
-  });
+  detail::launch_rows<T>(op, {a.extent[0] * a.extent[1], a.extent[2], detail::has_neighbours(a)},
+                         [&]<int W, int Items>() {
+                           return kernels::row_entropy<T, W, Items>{a, out, 0};
+                         });
 }
 
 template <class T>

@@ -7,11 +7,11 @@
 #include <string_view>
 
 #include "kernels/attention/exp2.hpp"
+#include "kernels/attention/forward_vectors.hpp"
 #include "kernels/attention/local.hpp"
 #include "kernels/linalg/to_panels.hpp"
 #include "lib/src/attention/bias.hpp"
 #include "lib/src/attention/shapes.hpp"
-#include "lib/src/attention/vectors.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
 
@@ -86,22 +86,29 @@ inline kernels::attention_visibility visibility_of(const attention_options& opti
   return {options.lengths.data, options.causal, keys - queries};
 }
 
-/// Calls call.operator()<Shape>() with the shape of the work-item forward kernel for heads of dk and dv.
-template <class T, class Call>
-auto with_forward_shape(const context& ctx, std::int64_t dk, std::int64_t dv, Call call) {
-  using local = kernels::attention_local<T, attention_work_items>;
-  if (local::bytes(attention_work_items::workers, dk, dv) > ctx.layout().local_bytes) {
-    return call.template operator()<attention_one_worker>();
+/// Local memory that the forward kernel of a shape needs at least, for heads of dk and dv.
+template <class T, class Shape>
+std::int64_t forward_local_bytes(std::int64_t dk, std::int64_t dv) {
+  if constexpr (Shape::width > 1) {
+    return kernels::attention_forward_vectors<T, T, Shape, false>::local_bytes(1, dk, dv);
+  } else {
+    return kernels::attention_local<T, Shape>::bytes(Shape::workers, dk, dv);
   }
-  return call.template operator()<attention_work_items>();
+}
+
+/// Calls call.operator()<Shape>() with the shape of the forward kernel for heads of dk and dv.
+template <class T, class Call>
+auto dispatch_forward(const context& ctx, std::int64_t dk, std::int64_t dv, Call call) {
+  return dispatch_shape<attention_forward_shapes<T>>(
+      ctx.layout(), [&]<class Shape>() { return forward_local_bytes<T, Shape>(dk, dv) <= ctx.layout().local_bytes; },
+      call);
 }
 
 /// Throws unsupported_device if no forward kernel can hold heads of dk and dv.
 template <class T>
 void check_local_memory(std::string_view function, const context& ctx, std::int64_t dk, std::int64_t dv) {
-  if (attention_vectors_serve<T>(ctx, dk, dv)) return;
-  const std::int64_t needed = with_forward_shape<T>(
-      ctx, dk, dv, [&]<class Shape>() { return kernels::attention_local<T, Shape>::bytes(Shape::workers, dk, dv); });
+  const std::int64_t needed =
+      dispatch_forward<T>(ctx, dk, dv, [&]<class Shape>() { return forward_local_bytes<T, Shape>(dk, dv); });
   if (needed <= ctx.layout().local_bytes) return;
   throw unsupported_device(fmt::format("{}: {} has {} usable bytes of local memory, heads of {} and {} need {}",
                                        function, ctx.device().name, ctx.layout().local_bytes, dk, dv, needed));

@@ -15,7 +15,6 @@
 #include "lib/src/core/ranges.hpp"
 #include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/core/team.hpp"
 #include "lib/src/null_space/tolerance.hpp"
 
 namespace nullscope {
@@ -26,10 +25,9 @@ template <class T>
 view<T, 4> add_blocks(operation& op, const view<const T, 3>& x, step_order order) {
   const std::int64_t blocks = kernels::block_sums<T, 1, 1>::blocks(x.extent[1]);  // the same for every layout
   const auto sums = op.take_array<T>(x.extent[0], blocks, 2, x.extent[2]);
-  const detail::team_shape team = detail::choose_team(op.ctx().layout(), x.extent[2], detail::has_neighbours(x));
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    op.launch(detail::groups_of(x.extent[0] * blocks, Items), kernels::team<Items>::local_bytes,
-              kernels::block_sums<T, W, Items>{x, sums}, order);
+  const detail::row_shape shape = detail::choose_row_shape(op.ctx().layout(), x.extent[2], detail::has_neighbours(x));
+  detail::dispatch_rows<T>(shape, [&]<int W, int Items>() {
+    detail::launch_groups<Items>(op, x.extent[0] * blocks, kernels::block_sums<T, W, Items>{x, sums}, order);
   });
   return sums;
 }
@@ -51,7 +49,7 @@ view<T, 2> summarise(operation& op, const effective_attention_results<T>& result
       p_sums,  u_sums,       square_sums, p_columns,
       summary, results.rank, queries,     causal ? std::min(queries, keys) : queries,
       keys};
-  op.launch(detail::groups_of(heads, items), kernels::team<items>::local_bytes, kernel);
+  detail::launch_groups<items>(op, heads, kernel);
   return p_columns;
 }
 
@@ -86,12 +84,10 @@ sycl::event split(context& ctx, const attention_heads<T>& heads, const effective
 /// Zeros where j - i > last.
 template <class T>
 void clear_unseen(operation& op, const view<T, 3>& out, std::int64_t last) {
-  const std::int64_t columns = out.extent[2];
-  const detail::team_shape team = detail::choose_team(op.ctx().layout(), columns, detail::has_neighbours(out));
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    detail::launch_rows<Items>(op, team, out.extent[0] * out.extent[1], columns * static_cast<std::int64_t>(sizeof(T)),
-                               kernels::clear_above_diagonal<T, W, Items>{out, last, 0});
-  });
+  detail::launch_rows<T>(op, {out.extent[0] * out.extent[1], out.extent[2], detail::has_neighbours(out)},
+                         [&]<int W, int Items>() {
+                           return kernels::clear_above_diagonal<T, W, Items>{out, last, 0};
+                         });
 }
 
 template <class T>

@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "lib/src/attention/common.hpp"
+#include "lib/src/attention/forward_vectors.hpp"
 #include "lib/src/attention/tiles.hpp"
-#include "lib/src/attention/vectors.hpp"
 
 namespace nullscope {
 namespace {
@@ -92,11 +92,13 @@ sycl::event run(context& ctx, const attention_operands<In>& operands, const atte
     }
   }
   const std::int64_t dk = operands.q.extent[3], dv = operands.v.extent[3];
-  if (detail::attention_vectors_serve<T>(ctx, dk, dv)) {
-    detail::attention_vectors(op, operands, results, options);
-  } else {
-    detail::with_forward_shape<T>(ctx, dk, dv, [&]<class Shape>() { attend<Shape>(op, operands, results, options); });
-  }
+  detail::dispatch_forward<T>(ctx, dk, dv, [&]<class Shape>() {
+    if constexpr (Shape::width > 1) {
+      detail::attend_with_vectors<Shape>(op, operands, results, options);
+    } else {
+      attend<Shape>(op, operands, results, options);
+    }
+  });
   return op.submit();
 }
 

@@ -8,7 +8,6 @@
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/core/team.hpp"
 
 namespace nullscope {
 namespace {
@@ -33,11 +32,9 @@ sycl::event roll(context& ctx, const rollout_operands<T>& operands, const view<T
   if (tokens == 0) return op.submit();
   const view<T, 3> to = operands.below.is_absent() ? view<T, 3>(out) : op.take_array<T>(1, tokens, tokens);
   const bool neighbours = detail::has_neighbours(a) && detail::has_neighbours(to);
-  const detail::team_shape team = detail::choose_team(ctx.layout(), tokens, neighbours);
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    const std::int64_t row_bytes = (a.extent[0] + 1) * tokens * static_cast<std::int64_t>(sizeof(T));
-    detail::launch_rows<Items>(op, team, tokens, row_bytes,
-                               kernels::rollout_layer<T, W, Items>{a, to, static_cast<T>(options.residual), 0});
+  const std::int64_t row_bytes = (a.extent[0] + 1) * tokens * static_cast<std::int64_t>(sizeof(T));
+  detail::launch_rows<T>(op, {tokens, tokens, neighbours, row_bytes}, [&]<int W, int Items>() {
+    return kernels::rollout_layer<T, W, Items>{a, to, static_cast<T>(options.residual), 0};
   });
   if (!operands.below.is_absent()) gemm(ctx, gemm_operands<T>{to, operands.below}, view<T, 3>(out));
   return op.submit();

@@ -9,7 +9,6 @@
 #include "lib/src/attention/common.hpp"
 #include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/core/team.hpp"
 
 namespace nullscope {
 namespace {
@@ -58,9 +57,8 @@ view<T, 2> add_columns(operation& op, const view<const T, 3>& u) {
   const std::int64_t blocks = kernels::block_sums<T, 1, 1>::blocks(u.extent[1]);
   const auto sums = op.take_array<T>(heads, blocks, 2, columns);
   const auto out = op.take_array<T>(heads, columns);
-  detail::with_team<sizeof(T)>(detail::choose_team(op.ctx().layout(), columns, true), [&]<int W, int Items>() {
-    op.launch(detail::groups_of(heads * blocks, Items), kernels::team<Items>::local_bytes,
-              kernels::block_sums<T, W, Items>{u, sums});
+  detail::dispatch_rows<T>(detail::choose_row_shape(op.ctx().layout(), columns, true), [&]<int W, int Items>() {
+    detail::launch_groups<Items>(op, heads * blocks, kernels::block_sums<T, W, Items>{u, sums});
   });
   constexpr std::int64_t items = 64;
   const sycl::nd_range<1> range = detail::groups_of(detail::ceil_div(heads * columns, items), items);
@@ -89,10 +87,8 @@ void find_moments(operation& op, const query_block<T>& block, const view<const T
   const auto squares = part.take_array<T>(heads, rows);
   attention(op.ctx(), attention_operands<T>{block.q, block.k, block.u, block.bias},
             attention_results<T>{.out = p, .sum_of_squares = squares}, block.options);
-  const detail::team_shape team = detail::choose_team(op.ctx().layout(), columns, true);
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    detail::launch_rows<Items>(part, team, heads * rows, columns * static_cast<std::int64_t>(sizeof(T)),
-                               kernels::attention_row_moments<T, W, Items>{p, squares, u_columns, moments, 0});
+  detail::launch_rows<T>(part, {heads * rows, columns, true}, [&]<int W, int Items>() {
+    return kernels::attention_row_moments<T, W, Items>{p, squares, u_columns, moments, 0};
   });
   part.submit();
 }
@@ -121,19 +117,14 @@ query_block<T> listed(operation& op, const attention_row_operands<T>& operands, 
   const std::int64_t heads = rows.extent[0], count = rows.extent[1], size = operands.q.extent[2];
   const std::int64_t keys = operands.k.extent[1];
   const auto q = op.take_array<T>(heads, count, size);
-  const detail::team_shape team = detail::choose_team(op.ctx().layout(), size, detail::has_neighbours(operands.q));
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    detail::launch_rows<Items>(op, team, heads * count, size * static_cast<std::int64_t>(sizeof(T)),
-                               kernels::gather_queries<T, W, Items>{operands.q, rows, q, 0});
+  detail::launch_rows<T>(op, {heads * count, size, detail::has_neighbours(operands.q)}, [&]<int W, int Items>() {
+    return kernels::gather_queries<T, W, Items>{operands.q, rows, q, 0};
   });
   query_block<T> block{q, operands.k, operands.u, {}, attention_options{.scale = options.scale}};
   if (operands.bias.is_absent() && !options.causal) return block;
   const auto bias = op.take_array<T>(heads, count, keys);
-  const detail::team_shape plain = detail::choose_team(op.ctx().layout(), keys, false);
-  detail::with_team<sizeof(T)>(plain, [&]<int W, int Items>() {
-    detail::launch_rows<Items>(
-        op, plain, heads * count, keys * static_cast<std::int64_t>(sizeof(T)),
-        kernels::gather_score_bias<T, Items>{operands.bias, rows, bias, operands.q.extent[1], options.causal, 0});
+  detail::launch_rows<T>(op, {heads * count, keys, false}, [&]<int, int Items>() {
+    return kernels::gather_score_bias<T, Items>{operands.bias, rows, bias, operands.q.extent[1], options.causal, 0};
   });
   block.bias = bias;
   return block;

@@ -1,9 +1,8 @@
 /// The tiles of the attention kernels for each layout.
 #pragma once
 
-#include <nullscope/core/context.hpp>
-
 #include "kernels/attention/shape.hpp"
+#include "lib/src/core/dispatch.hpp"
 
 namespace nullscope::detail {
 
@@ -29,12 +28,22 @@ using attention_gradient_work_items = kernels::attention_tile_shape<1, sizeof(T)
 /// For heads so large that local memory does not hold several workers.
 using attention_one_worker = kernels::attention_tile_shape<1, 4, 2, 16, 1, 64>;
 
-/// Calls call.operator()<Bytes>() with the size of the layout's vectors, call.operator()<0>() if it has none.
-template <class Call>
-auto with_vector_bytes(const lane_layout& layout, Call call) {
-  if (layout.vector_bytes == 64) return call.template operator()<64>();
-  if (layout.vector_bytes == 32) return call.template operator()<32>();
-  return call.template operator()<0>();
-}
+/// Of attention itself: on a CPU lanes are queries.
+template <class T>
+using attention_forward_shapes = shape_list<shape_for<64, typename attention_vector_shapes<T, 64>::forward>,
+                                            shape_for<32, typename attention_vector_shapes<T, 32>::forward>,
+                                            shape_for<0, attention_work_items>, shape_for<0, attention_one_worker>>;
+
+/// Of what keys receive.
+template <class T>
+using attention_received_shapes =
+    shape_list<shape_for<64, typename attention_vector_shapes<T, 64>::weights>,
+               shape_for<32, typename attention_vector_shapes<T, 32>::weights>, shape_for<0, attention_work_items>>;
+
+/// Of attention's derivatives; WorkItems is the shape for GPUs.
+template <class T, class WorkItems>
+using attention_derivative_shapes =
+    shape_list<shape_for<64, typename attention_vector_shapes<T, 64>::backward>,
+               shape_for<32, typename attention_vector_shapes<T, 32>::backward>, shape_for<0, WorkItems>>;
 
 }  // namespace nullscope::detail

@@ -79,19 +79,21 @@ void attend(operation& op, const attention_operands<bfloat16>& operands, const a
 }  // namespace
 
 bool attention_tiles_serve(const context& ctx, std::int64_t dk, std::int64_t dv) {
-  return ctx.layout().matrix_engine && fits<1>(ctx, dk, dv) &&
+  return has_cpu_layouts && ctx.layout().matrix_engine && fits<1>(ctx, dk, dv) &&
          gemm_joint_matrix_tile(tested_properties(ctx)) == joint_matrix_tile::m16_n16_k32;
 }
 
 void attention_tiles(operation& op, const attention_operands<bfloat16>& operands,
                      const attention_results<float>& results, const attention_options& options) {
-  const std::int64_t dk = operands.q.extent[3], dv = operands.v.extent[3];
-  if (!fits<most_panels>(op.ctx(), dk, dv)) {
-    attend<1, false>(op, operands, results, options);
-  } else if (ceil_div(dk, tile_k) == 2) {
-    attend<most_panels, true>(op, operands, results, options);
-  } else {
-    attend<most_panels, false>(op, operands, results, options);
+  if constexpr (has_cpu_layouts) {  // the engine is a CPU's
+    const std::int64_t dk = operands.q.extent[3], dv = operands.v.extent[3];
+    if (!fits<most_panels>(op.ctx(), dk, dv)) {
+      attend<1, false>(op, operands, results, options);
+    } else if (ceil_div(dk, tile_k) == 2) {
+      attend<most_panels, true>(op, operands, results, options);
+    } else {
+      attend<most_panels, false>(op, operands, results, options);
+    }
   }
 }
 

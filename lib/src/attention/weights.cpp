@@ -4,8 +4,8 @@
 #include "kernels/attention/exponentials.hpp"
 #include "kernels/attention/received.hpp"
 #include "lib/src/attention/common.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/core/team.hpp"
 
 namespace nullscope {
 namespace {
@@ -39,36 +39,19 @@ sycl::event run_weights(context& ctx, const attention_scores<T>& scores, const v
         gemm(ctx, {queries, transposed(keys)}, to, {.alpha = scale});
       },
       slice(q, 2, options.first_query, out.extent[2]), slice(k, 2, options.first_key, out.extent[3]), out);
-  const detail::team_shape team = detail::choose_team(ctx.layout(), out.extent[3], detail::has_neighbours(out));
   const std::int64_t rows = out.extent[0] * out.extent[1] * out.extent[2];
-  const std::int64_t rows_per_group =
-      detail::rows_per_group(ctx, team, rows, out.extent[3] * static_cast<std::int64_t>(sizeof(T)));
   const auto visibility = detail::visibility_of(options.attention, q.extent[2], k.extent[2]);
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    using kernel = kernels::attention_exponentials<T, W, Items>;
-    op.launch(detail::groups_of(detail::ceil_div(rows, rows_per_group), Items), kernels::team<Items>::local_bytes,
-              kernel{.x = out,
-                     .log_sum_exp = scores.log_sum_exp,
-                     .bias = detail::score_bias_of(scores.bias, 1),
-                     .visibility = visibility,
-                     .keys = scores.k.extent[2],
-                     .first_query = options.first_query,
-                     .first_key = options.first_key,
-                     .rows_per_group = rows_per_group});
+  detail::launch_rows<T>(op, {rows, out.extent[3], detail::has_neighbours(out)}, [&]<int W, int Items>() {
+    return kernels::attention_exponentials<T, W, Items>{.x = out,
+                                                        .log_sum_exp = scores.log_sum_exp,
+                                                        .bias = detail::score_bias_of(scores.bias, 1),
+                                                        .visibility = visibility,
+                                                        .keys = scores.k.extent[2],
+                                                        .first_query = options.first_query,
+                                                        .first_key = options.first_key,
+                                                        .rows_per_group = 0};
   });
   return op.submit();
-}
-
-/// Calls call.operator()<Shape>() with the shape of the kernel for the layout.
-template <class T, class Call>
-void with_received_shape(const lane_layout& layout, Call call) {
-  detail::with_vector_bytes(layout, [&]<int Bytes>() {
-    if constexpr (Bytes == 0) {
-      call.template operator()<detail::attention_work_items>();
-    } else {
-      call.template operator()<typename detail::attention_vector_shapes<T, Bytes>::weights>();
-    }
-  });
 }
 
 template <class Shape, class In, class T>
@@ -105,7 +88,8 @@ sycl::event run_received(context& ctx, const attention_scores<In>& scores, const
   detail::check_lengths(name, options, q);
   operation op(ctx, name, dependencies);
   if (received.empty()) return op.submit();
-  with_received_shape<T>(ctx.layout(), [&]<class Shape>() { receive<Shape>(op, scores, received, options); });
+  detail::dispatch_shape<detail::attention_received_shapes<T>>(
+      ctx.layout(), [&]<class Shape>() { receive<Shape>(op, scores, received, options); });
   return op.submit();
 }
 

@@ -12,6 +12,9 @@ namespace {
 constexpr const char* name = "attention_tangent";
 
 template <class T>
+using tangent_shapes = detail::attention_derivative_shapes<T, detail::attention_work_items>;
+
+template <class T>
 void check_tangent(std::string_view operand, const view<const T, 5>& tangent, const char* of,
                    const view<const T, 4>& x) {
   check::input(name, operand, tangent);
@@ -37,7 +40,7 @@ void validate(const context& ctx, const attention_tangent_operands<T>& operands,
   check::output(name, "d_out", d_out);
   check::shape(name, "d_out", d_out, {dq.extent[0], q.extent[0], q.extent[1], q.extent[2], v.extent[3]});
   detail::check_lengths(name, options, q);
-  detail::with_derivative_shape<T, detail::attention_work_items>(ctx.layout(), [&]<class Shape>() {
+  detail::dispatch_shape<tangent_shapes<T>>(ctx.layout(), [&]<class Shape>() {
     detail::panels_of_block<kernels::attention_tangent<T, Shape>, Shape>(name, ctx);
   });
 }
@@ -123,8 +126,8 @@ sycl::event run(context& ctx, const attention_tangent_operands<T>& operands, con
   validate(ctx, operands, d_out, options);
   operation op(ctx, name, dependencies);
   if (d_out.empty()) return op.submit();
-  detail::with_derivative_shape<T, detail::attention_work_items>(
-      ctx.layout(), [&]<class Shape>() { differentiate<Shape>(op, operands, d_out, options); });
+  detail::dispatch_shape<tangent_shapes<T>>(ctx.layout(),
+                                            [&]<class Shape>() { differentiate<Shape>(op, operands, d_out, options); });
   return op.submit();
 }
 

@@ -8,7 +8,7 @@
 #include "lib/src/attribution/tangent_layers.hpp"
 #include "lib/src/core/fill.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/team.hpp"
+#include "lib/src/core/row_launch.hpp"
 
 namespace nullscope::detail {
 
@@ -58,23 +58,22 @@ void tangent_layers<T>::attend_to_entering(operation& op, std::int64_t layer, co
     const view<const T, 3> keys{projected.data + b * slots * width + q_width, {heads, dk, slots}, {dk, 1, width}};
     gemm(ctx_, {select(q, 0, b), keys}, select(products, 0, b));
   }
-  const team_shape team = choose_team(ctx_.layout(), dv, true);
-  const std::int64_t all_rows = batch_ * rows * slots;
-  const std::int64_t per_group =
-      rows_per_group(ctx_, team, all_rows, heads * dv * static_cast<std::int64_t>(sizeof(T)));
-  with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    op.launch(groups_of(ceil_div(all_rows, per_group), Items), kernels::team<Items>::local_bytes,
-              kernels::entering_attention<T, W, Items>{.weights = weights,
-                                                       .products = products,
-                                                       .v = record.v,
-                                                       .out = slice(record.attended, 2, memory.first, rows),
-                                                       .dv = head_part(2 * q_width, dv),
-                                                       .d_out = d_out,
-                                                       .token = entering.token_of_slot,
-                                                       .first_token = first_token,
-                                                       .first_query = memory.first,
-                                                       .scale = static_cast<T>(scale_of({}, dk)),
-                                                       .rows_per_group = per_group});
+  const row_set set{.rows = batch_ * rows * slots,
+                    .columns = dv,
+                    .neighbours = true,
+                    .row_bytes = heads * dv * static_cast<std::int64_t>(sizeof(T))};
+  launch_rows<T>(op, set, [&]<int W, int Items>() {
+    return kernels::entering_attention<T, W, Items>{.weights = weights,
+                                                    .products = products,
+                                                    .v = record.v,
+                                                    .out = slice(record.attended, 2, memory.first, rows),
+                                                    .dv = head_part(2 * q_width, dv),
+                                                    .d_out = d_out,
+                                                    .token = entering.token_of_slot,
+                                                    .first_token = first_token,
+                                                    .first_query = memory.first,
+                                                    .scale = static_cast<T>(scale_of({}, dk)),
+                                                    .rows_per_group = 0};
   });
 }
 

@@ -11,13 +11,11 @@ namespace {
 template <bool Transposed, class T>
 void multiply_by_norm(context& ctx, const norm_at_tokens<T>& norm, const view<const T, 3>& x, const view<T, 3>& y) {
   operation op(ctx, "layer_norm_product");
-  const team_shape team =
-      choose_team(ctx.layout(), x.extent[2],
-                  has_neighbours(x) && has_neighbours(y) && has_neighbours(norm.sum) && has_neighbours(norm.gamma));
-  with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    launch_rows<Items>(op, team, x.extent[0] * x.extent[1], x.extent[2] * static_cast<std::int64_t>(sizeof(T)),
-                       kernels::layer_norm_product<T, W, Items, Transposed>{x, y, norm.sum, norm.gamma, norm.mean,
-                                                                            norm.inverse_deviation, 0});
+  const bool neighbours =
+      has_neighbours(x) && has_neighbours(y) && has_neighbours(norm.sum) && has_neighbours(norm.gamma);
+  launch_rows<T>(op, {x.extent[0] * x.extent[1], x.extent[2], neighbours}, [&]<int W, int Items>() {
+    return kernels::layer_norm_product<T, W, Items, Transposed>{
+        x, y, norm.sum, norm.gamma, norm.mean, norm.inverse_deviation, 0};
   });
   op.submit();
 }
@@ -38,10 +36,8 @@ void norm_transposed_product(context& ctx, const norm_at_tokens<T>& norm, const 
 template <class T>
 void normalise_rows(context& ctx, const view<T, 3>& x, const view<T, 2>& norm) {
   operation op(ctx, "normalise_rows");
-  const team_shape team = choose_team(ctx.layout(), x.extent[2], has_neighbours(x));
-  with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    launch_rows<Items>(op, team, x.extent[0] * x.extent[1], x.extent[2] * static_cast<std::int64_t>(sizeof(T)),
-                       kernels::normalise_rows<T, W, Items>{x, norm, 0});
+  launch_rows<T>(op, {x.extent[0] * x.extent[1], x.extent[2], has_neighbours(x)}, [&]<int W, int Items>() {
+    return kernels::normalise_rows<T, W, Items>{x, norm, 0};
   });
   op.submit();
 }

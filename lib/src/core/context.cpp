@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "lib/src/core/context_state.hpp"
+#include "lib/src/core/dispatch.hpp"
 
 namespace nullscope {
 namespace {
@@ -16,7 +17,7 @@ void rethrow_first(const sycl::exception_list& errors) {
 context::context(sycl::queue queue) : context(queue, lane_layout::of(properties(queue.get_device()))) {}
 
 context::context(sycl::queue queue, const lane_layout& layout)
-    : state_(std::make_unique<detail::context_state>(std::move(queue), layout)) {}
+    : state_(std::make_unique<detail::context_state>(std::move(queue), detail::checked_layout(layout))) {}
 
 context::context(const sycl::device& device)
     : context(sycl::queue(device, rethrow_first, sycl::property::queue::in_order{})) {}

@@ -21,21 +21,21 @@ lane_layout lane_layout::vectors(const device_properties& device, std::int64_t b
   lane_layout result;
   result.vector_bytes = bytes;
   result.long_vector_bytes = has_long_vectors(device) ? 64 : bytes;
-  result.team = 1;
+  result.group_items = 1;
   result.local_bytes = device.usable_local_bytes();
   return result;
 }
 
-lane_layout lane_layout::work_items(const device_properties& device, std::int64_t team) {
+lane_layout lane_layout::work_items(const device_properties& device, std::int64_t group_items) {
   lane_layout result;
-  result.team = std::min(team, device.max_work_group_size);
+  result.group_items = std::min(group_items, device.max_work_group_size);
   result.local_bytes = device.usable_local_bytes();
   return result;
 }
 
 std::string to_string(const lane_layout& layout) {
   if (layout.has_vectors()) return fmt::format("vectors of {} bytes", layout.vector_bytes);
-  return fmt::format("teams of {} work-items", layout.team);
+  return fmt::format("groups of {} work-items", layout.group_items);
 }
 
 }  // namespace nullscope

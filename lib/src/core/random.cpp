@@ -7,7 +7,7 @@
 #include "kernels/core/fill_random.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/team.hpp"
+#include "lib/src/core/row_launch.hpp"
 
 namespace nullscope {
 namespace {
@@ -23,9 +23,9 @@ sycl::event fill(std::string_view function, context& ctx, view<T, 1> out, random
         fmt::format("{}: the range or deviation is {}; it must be finite and not negative", function, scale));
   }
   operation op(ctx, function, dependencies);
-  detail::team_shape team = detail::choose_team(ctx.layout(), out.extent[0], true);
-  if (sizeof(T) == 8) team = detail::with_long_vectors(team, ctx.layout());  // eight doubles are faster than twice four
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
+  lane_layout layout = ctx.layout();
+  if (sizeof(T) == 8) layout.vector_bytes = layout.long_vector_bytes;  // eight doubles are faster than twice four
+  detail::dispatch_rows<T>(detail::choose_row_shape(layout, out.extent[0], true), [&]<int W, int Items>() {
     using kernel = kernels::fill_random<T, Normal, W, Items>;
     const std::int64_t rounds = Items == 1 ? 256 : 1;  // on a CPU so many that scheduling does not show
     const std::int64_t groups = detail::ceil_div(out.extent[0], kernel::numbers_per_group(rounds));

@@ -1,36 +1,49 @@
-/// How the operations of layers launch kernels that go row by row.
+/// How kernels that go row by row are laid on a device, and launched.
 #pragma once
 
 #include <cstdint>
 #include <nullscope/core/operation.hpp>
 
-#include "kernels/model/column_partials.hpp"
+#include "kernels/simd/team.hpp"
+#include "lib/src/core/dispatch.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/team.hpp"
 
 namespace nullscope::detail {
 
-/// Launches a kernel over `rows` rows of `columns` elements; sets its rows_per_group. Returns the number of
-/// work-groups.
+/// The shape for rows of `columns` elements. `neighbours` says that the last stride of all operands is 1.
+/// `streamable_bytes` is how much could be written past the caches, and is if the layout's `streams_from`, divided by
+/// `eagerness`, is reached: results that the next kernel would not find in the caches anyway.
+row_shape choose_row_shape(const lane_layout& layout, std::int64_t columns, bool neighbours,
+                           std::int64_t streamable_bytes = 0, std::int64_t eagerness = 1);
+
+/// How many rows of `row_bytes` a work-group takes, one after the other: one on a GPU; on a CPU so many that scheduling
+/// does not show, and so few that all cores have enough to do.
+std::int64_t rows_per_group(const context& ctx, const row_shape& shape, std::int64_t rows, std::int64_t row_bytes);
+
+/// Launches `groups` work-groups of Items work-items, with what the group needs of local memory and `local_bytes`.
 template <int Items, class Kernel>
-std::int64_t launch_rows(operation& op, team_shape team, std::int64_t rows, std::int64_t row_bytes, Kernel kernel) {
-  kernel.rows_per_group = rows_per_group(op.ctx(), team, rows, row_bytes);
-  const std::int64_t groups = ceil_div(rows, kernel.rows_per_group);
-  op.launch(groups_of(groups, Items), kernels::team<Items>::local_bytes, kernel);
-  return groups;
+void launch_groups(operation& op, std::int64_t groups, const Kernel& kernel, step_order order = step_order::next,
+                   std::size_t local_bytes = 0) {
+  op.launch(groups_of(groups, Items), kernels::team<Items>::local_bytes + local_bytes, kernel, order);
 }
 
-/// How many rows a work-group takes of a kernel that also adds up columns: so many that few partial sums are left.
-inline std::int64_t rows_per_partial(const context& ctx, std::int64_t rows) {
-  const std::int64_t groups = 8 * ctx.device().compute_units;
-  return ceil_div(rows, groups) < 1 ? 1 : ceil_div(rows, groups);
-}
+/// The rows of a launch.
+struct row_set {
+  std::int64_t rows, columns;
+  bool neighbours;             ///< the last stride of all operands is 1
+  std::int64_t row_bytes = 0;  ///< that a row reads; 0: one number per column
+};
 
-/// The second step of column sums: out[part] (columns) from partial (groups, parts, columns).
-template <class T>
-void add_partials(operation& op, const kernels::add_partials<T>& kernel) {
-  constexpr std::int64_t items = 64;
-  op.launch(groups_of(ceil_div(kernel.partial.columns, items), items), 0, kernel);
+/// Launches make.operator()<W, Items>(), a kernel for numbers of type T, over all rows; sets its rows_per_group.
+template <class T, class Make>
+void launch_rows(operation& op, const row_set& set, Make make) {
+  const std::int64_t row_bytes = set.row_bytes > 0 ? set.row_bytes : set.columns * static_cast<std::int64_t>(sizeof(T));
+  const row_shape shape = choose_row_shape(op.ctx().layout(), set.columns, set.neighbours);
+  dispatch_rows<T>(shape, [&]<int W, int Items>() {
+    auto kernel = make.template operator()<W, Items>();
+    kernel.rows_per_group = rows_per_group(op.ctx(), shape, set.rows, row_bytes);
+    launch_groups<Items>(op, ceil_div(set.rows, kernel.rows_per_group), kernel);
+  });
 }
 
 }  // namespace nullscope::detail

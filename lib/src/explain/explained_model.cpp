@@ -11,7 +11,7 @@
 
 #include "kernels/explain/gradient_path.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/team.hpp"
+#include "lib/src/core/row_launch.hpp"
 
 namespace nullscope {
 namespace {
@@ -96,20 +96,20 @@ gradient_answer gradients_of(context& ctx, const transformer<T>& model, const ex
     const tensor<T> on_device(ctx, {count}, shares), d_logits(ctx, {count, config.classes}, slopes);
     const view<T, 3> here = slice(view<T, 3>(inputs), 0, 0, count), there = slice(view<T, 3>(gradients), 0, 0, count);
     const view<T, 3> sums = slice(view<T, 3>(figures), 0, 0, count);
-    const detail::team_shape team = detail::choose_team(ctx.layout(), width, true);
+    const detail::row_shape shape = detail::choose_row_shape(ctx.layout(), width, true);
     forward_options<T> pass;
     pass.record = &record;
     pass.inputs = here;
     operation op(ctx, "gradients");
-    detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-      op.launch(detail::groups_of(count * tokens, Items), kernels::team<Items>::local_bytes,
-                kernels::path_points<T, W, Items>{input, baseline, on_device, here});
+    detail::dispatch_rows<T>(shape, [&]<int W, int Items>() {
+      detail::launch_groups<Items>(op, count * tokens,
+                                   kernels::path_points<T, W, Items>{input, baseline, on_device, here});
     });
     forward(ctx, model, batch, {.logits = slice(view<T, 2>(logits), 0, 0, count)}, pass);
     backward(ctx, model, batch, {.d_logits = d_logits}, {.d_inputs = there}, pass);
-    detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-      op.launch(detail::groups_of(count * tokens, Items), kernels::team<Items>::local_bytes,
-                kernels::gradient_figures<T, W, Items>{there, embeddings, input, baseline, sums});
+    detail::dispatch_rows<T>(shape, [&]<int W, int Items>() {
+      detail::launch_groups<Items>(op, count * tokens,
+                                   kernels::gradient_figures<T, W, Items>{there, embeddings, input, baseline, sums});
     });
     op.submit_and_wait();
     const std::vector<T> numbers = figures.to_host();

@@ -11,7 +11,7 @@
 
 #include "kernels/explain/linear_fit.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/team.hpp"
+#include "lib/src/core/row_launch.hpp"
 
 namespace nullscope {
 namespace {
@@ -108,10 +108,10 @@ std::vector<linear_surrogate> fit_all(context& ctx, std::span<const linear_sampl
     gemm(ctx, gemm_operands<T>{transposed(slice(x, 2, 0, p.features)), x},
          contiguous(p.gram, std::int64_t{1}, p.features, p.ld));
   }
-  detail::with_team<sizeof(T)>(detail::choose_team(ctx.layout(), longest, true), [&]<int W, int Items>() {
-    op.launch(detail::groups_of(count, Items), kernels::team<Items>::local_bytes,
-              kernels::linear_fit<T, W, Items>{on_device.data(), options.lasso > 0, options.sweeps,
-                                               static_cast<T>(options.tolerance)});
+  detail::dispatch_rows<T>(detail::choose_row_shape(ctx.layout(), longest, true), [&]<int W, int Items>() {
+    detail::launch_groups<Items>(op, count,
+                                 kernels::linear_fit<T, W, Items>{on_device.data(), options.lasso > 0, options.sweeps,
+                                                                  static_cast<T>(options.tolerance)});
   });
   op.submit_and_wait();
   const std::vector<T> found = results.to_host();

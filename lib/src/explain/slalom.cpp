@@ -10,7 +10,7 @@
 #include "kernels/explain/slalom_errors.hpp"
 #include "kernels/explain/slalom_sgd.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/team.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/explain/slalom_layout.hpp"
 
 namespace nullscope {
@@ -55,22 +55,21 @@ class fit_batch {
 
   std::vector<slalom_model> fit() {
     operation op(ctx_, "fit_slalom");
-    const detail::team_shape team = detail::choose_team(ctx_.layout(), longest_, true);
     const auto count = static_cast<std::int64_t>(problems_.size());
-    detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-      const sycl::nd_range<1> range = detail::groups_of(count, Items);
-      constexpr std::size_t local = kernels::team<Items>::local_bytes;
+    detail::dispatch_rows<T>(detail::choose_row_shape(ctx_.layout(), longest_, true), [&]<int W, int Items>() {
       if (options_.method == slalom_method::sgd) {
-        op.launch(range, local, sgd_kernel<Items>(op, count));
+        detail::launch_groups<Items>(op, count, sgd_kernel<Items>(op, count));
       } else {
-        op.launch(range, local,
-                  kernels::slalom_fit<T, W, Items>{descriptions_.data(),
-                                                   {options_.iterations, static_cast<T>(options_.tolerance)}});
+        detail::launch_groups<Items>(
+            op, count,
+            kernels::slalom_fit<T, W, Items>{descriptions_.data(),
+                                             {options_.iterations, static_cast<T>(options_.tolerance)}});
       }
       if (options_.errors) {
-        op.launch(range, local,
-                  kernels::slalom_errors<T, W, Items>{descriptions_.data(), error_descriptions_.data(),
-                                                      static_cast<T>(options_.noise)});
+        detail::launch_groups<Items>(
+            op, count,
+            kernels::slalom_errors<T, W, Items>{descriptions_.data(), error_descriptions_.data(),
+                                                static_cast<T>(options_.noise)});
       }
     });
     op.submit_and_wait();

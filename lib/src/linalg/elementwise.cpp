@@ -6,14 +6,14 @@
 #include "kernels/linalg/elementwise.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/core/team.hpp"
 #include "lib/src/linalg/transpose.hpp"
 
 namespace nullscope {
 namespace {
 
-using detail::team_shape;
+using detail::row_shape;
 
 template <class From, class To>
 void check_operand(std::string_view function, const context& ctx, std::string_view name, const view<const From, 3>& x,
@@ -43,29 +43,29 @@ void merge_dimensions(Views&... operands) {
 
 /// Launches a kernel over the tiles of its out; sets their shape.
 template <int Items, class Kernel>
-void launch_tiles(operation& op, team_shape team, Kernel kernel) {
+void launch_tiles(operation& op, const row_shape& shape, Kernel kernel) {
   constexpr std::int64_t most_columns = 16384;
   const std::int64_t rows = kernel.out.extent[0] * kernel.out.extent[1], columns = kernel.out.extent[2];
   kernel.shape.columns = std::clamp<std::int64_t>(columns, 1, most_columns);
   kernel.shape.rows = 1;
   if (columns <= most_columns) {
     kernel.shape.rows =
-        detail::rows_per_group(op.ctx(), team, rows, columns * static_cast<std::int64_t>(sizeof(float)));
+        detail::rows_per_group(op.ctx(), shape, rows, columns * static_cast<std::int64_t>(sizeof(float)));
   }
   const std::int64_t tiles =
       detail::ceil_div(columns, kernel.shape.columns) * detail::ceil_div(rows, kernel.shape.rows);
-  op.launch(detail::groups_of(tiles, Items), kernels::team<Items>::local_bytes, kernel);
+  detail::launch_groups<Items>(op, tiles, kernel);
 }
 
 template <class Function, class From, class To>
 void map(operation& op, Function function, view<const From, 3> x, view<To, 3> out) {
   merge_dimensions(out, x);
   const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(out);
-  const team_shape team =
-      detail::choose_team(op.ctx().layout(), out.extent[2], neighbours, detail::streamable_bytes(out, x));
-  constexpr std::size_t widest = sizeof(From) == 8 || sizeof(To) == 8 ? 8 : 4;
-  detail::with_streaming_team<widest>(team, [&]<int W, int Items, bool Streams>() {
-    launch_tiles<Items>(op, team, kernels::map_one<Function, From, To, W, Items, Streams>{x, out, function, {}});
+  const row_shape shape =
+      detail::choose_row_shape(op.ctx().layout(), out.extent[2], neighbours, detail::streamable_bytes(out, x));
+  using widest = std::conditional_t<sizeof(From) == 8 || sizeof(To) == 8, double, float>;
+  detail::dispatch_streaming_rows<widest>(shape, [&]<int W, int Items, bool Streams>() {
+    launch_tiles<Items>(op, shape, kernels::map_one<Function, From, To, W, Items, Streams>{x, out, function, {}});
   });
 }
 
@@ -73,10 +73,10 @@ template <class Function, class T>
 void map(operation& op, Function function, view<const T, 3> x, view<const T, 3> y, view<T, 3> out) {
   merge_dimensions(out, x, y);
   const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(y) && detail::has_neighbours(out);
-  const team_shape team =
-      detail::choose_team(op.ctx().layout(), out.extent[2], neighbours, detail::streamable_bytes(out, x, y));
-  detail::with_streaming_team<sizeof(T)>(team, [&]<int W, int Items, bool Streams>() {
-    launch_tiles<Items>(op, team, kernels::map_two<Function, T, W, Items, Streams>{x, y, out, function, {}});
+  const row_shape shape =
+      detail::choose_row_shape(op.ctx().layout(), out.extent[2], neighbours, detail::streamable_bytes(out, x, y));
+  detail::dispatch_streaming_rows<T>(shape, [&]<int W, int Items, bool Streams>() {
+    launch_tiles<Items>(op, shape, kernels::map_two<Function, T, W, Items, Streams>{x, y, out, function, {}});
   });
 }
 

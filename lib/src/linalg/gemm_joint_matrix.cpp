@@ -2,6 +2,7 @@
 #include <nullscope/core/errors.hpp>
 #include <nullscope/core/operation.hpp>
 
+#include "lib/src/core/dispatch.hpp"
 #include "lib/src/core/ranges.hpp"
 #include "lib/src/linalg/gemm_joint_matrix_plan.hpp"
 #include "lib/src/linalg/joint_matrix_check.hpp"
@@ -68,11 +69,9 @@ void launch_tile(operation& op, const gemm_call<bfloat16, float>& call, const ge
   a.to = op.take_array<bfloat16>(a.from.extent[0], packed_elements(a, M, K)).data;
   b.to = op.take_array<bfloat16>(b.from.extent[0], packed_elements(b, N, K)).data;
   const sycl::nd_range<1> units = groups_of(a.units() + b.units(), plan.copy_items);
-  if (plan.copy_items == 1) {
-    op.launch(units, 0, copy_kernel<M, N, K, PairedB, 16>{a, b});
-  } else {
-    op.launch(units, 0, copy_kernel<M, N, K, PairedB, 1>{a, b});
-  }
+  dispatch_vectors(plan.copy_items == 1 ? 64 : 0, [&]<int Bytes>() {
+    op.launch(units, 0, copy_kernel < M, N, K, PairedB, Bytes == 0 ? 1 : 16 > {a, b});
+  });
 
   // GPUs want tiles of c aligned when they store them; AMX does not care.
   constexpr std::int64_t row_floats = 16;

@@ -4,6 +4,7 @@
 #include <nullscope/core/operation.hpp>
 #include <utility>
 
+#include "lib/src/core/dispatch.hpp"
 #include "lib/src/core/ranges.hpp"
 #include "lib/src/linalg/gemm_paths.hpp"
 
@@ -14,21 +15,10 @@ using kernels::gemm_shape;
 
 // Template arguments: lanes, rows and packs of a tile, work-items along columns and rows, depth of a block of k.
 template <class T>
-struct shapes;
-
-template <>
-struct shapes<float> {
-  using vectors_512 = gemm_shape<16, 8, 3, 1, 1, 256>;
-  using vectors_256 = gemm_shape<8, 6, 2, 1, 1, 256>;
-  using work_items = gemm_shape<1, 8, 4, 16, 16, 16>;
-};
-
-template <>
-struct shapes<double> {
-  using vectors_512 = gemm_shape<8, 8, 3, 1, 1, 256>;
-  using vectors_256 = gemm_shape<4, 6, 2, 1, 1, 256>;
-  using work_items = gemm_shape<1, 4, 4, 16, 16, 16>;  // 8 rows spill registers on Intel GPUs
-};
+using gemm_shapes = shape_list<shape_for<64, gemm_shape<64 / sizeof(T), 8, 3, 1, 1, 256>>,
+                               shape_for<32, gemm_shape<32 / sizeof(T), 6, 2, 1, 1, 256>>,
+                               // In double, 8 rows spill registers on Intel GPUs.
+                               shape_for<0, gemm_shape<1, sizeof(T) == 8 ? 4 : 8, 4, 16, 16, 16>>>;
 
 /// Whether local memory holds one panel of rows, and the columns that it meets.
 template <class Shape, class In, class T>
@@ -86,13 +76,10 @@ void gemm_tiled(operation& op, const gemm_call<In, T>& call) {
   if (call.c.stride[2] != 1 && call.c.stride[1] == 1) {  // then c^T has rows to store vectors into
     return gemm_tiled(op, transposed(call));
   }
-  using wide = typename shapes<T>::vectors_512;
-  using narrow = typename shapes<T>::vectors_256;
   const lane_layout& layout = op.ctx().layout();
-  // With too little local memory for a shape, the next smaller one.
-  if (layout.vector_bytes >= 64 && fits<wide, In, T>(layout)) return launch_shape<wide>(op, call);
-  if (layout.has_vectors() && fits<narrow, In, T>(layout)) return launch_shape<narrow>(op, call);
-  launch_shape<typename shapes<T>::work_items>(op, call);
+  dispatch_shape<gemm_shapes<T>>(
+      layout, [&]<class Shape>() { return fits<Shape, In, T>(layout); },
+      [&]<class Shape>() { launch_shape<Shape>(op, call); });
 }
 
 template void gemm_tiled(operation&, const gemm_call<float, float>&);

@@ -6,9 +6,9 @@
 
 #include "kernels/linalg/least_squares.hpp"
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/dispatch.hpp"
 #include "lib/src/core/ranges.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/linalg/lanes.hpp"
 
 namespace nullscope {
 namespace {
@@ -59,7 +59,7 @@ sycl::event check_and_run(context& ctx, const least_squares_operands<T>& operand
   const view<T, 3> c = op.take_array<T>(batch, n, k);
   gemm(ctx, gemm_operands<T>{transposed(slice(view<const T, 3>(rows), 1, 0, m)), b}, c);
   if (detail::has_neighbours(x)) {
-    detail::with_lanes<T>(ctx.layout(), [&]<int W>() { solve<T, W>(op, r, c, x); });
+    detail::dispatch_lanes<T>(ctx.layout(), [&]<int W>() { solve<T, W>(op, r, c, x); });
   } else {
     solve<T, 1>(op, r, c, x);
   }

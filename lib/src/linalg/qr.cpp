@@ -5,8 +5,8 @@
 
 #include "kernels/linalg/qr_chunks.hpp"
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/dispatch.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/linalg/lanes.hpp"
 #include "lib/src/linalg/qr_plan.hpp"
 
 namespace nullscope {
@@ -68,7 +68,7 @@ void factor(operation& op, qr_choices choices, const view<const T, 3>& a, const 
   const std::size_t local_bytes =
       kernel.layout.uses_local_memory ? static_cast<std::size_t>(kernel.layout.local()) * sizeof(T) : 0;
   const std::int64_t items =
-      W > 1 ? 1 : std::min(std::clamp<std::int64_t>(ceil_div(columns, 32) * 32, 32, 128), lanes.team);
+      W > 1 ? 1 : std::min(std::clamp<std::int64_t>(ceil_div(columns, 32) * 32, 32, 128), lanes.group_items);
   const sycl::nd_range<1> range = detail::groups_of(groups, items);
   if (chunks == 1) {
     kernel.r = results.r;
@@ -90,9 +90,10 @@ void factor(operation& op, qr_choices choices, const view<const T, 3>& a, const 
 }
 
 template <class T>
-sycl::event factor_all(context& ctx, const qr_choices& choices, const view<const T, 3>& a, const qr_results<T>& results) {
+sycl::event factor_all(context& ctx, const qr_choices& choices, const view<const T, 3>& a,
+                       const qr_results<T>& results) {
   operation op(ctx, "qr");
-  detail::with_lanes<T>(ctx.layout(), [&]<int W>() { factor<T, W>(op, choices, a, results); });
+  detail::dispatch_lanes<T>(ctx.layout(), [&]<int W>() { factor<T, W>(op, choices, a, results); });
   return op.submit();
 }
 

@@ -8,13 +8,13 @@
 #include "kernels/linalg/row_softmax.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/core/team.hpp"
 
 namespace nullscope {
 namespace {
 
-using detail::team_shape;
+using detail::row_shape;
 
 /// The matrices of an operation from rows to rows.
 template <class T>
@@ -27,12 +27,12 @@ void check_matrices(std::string_view function, const context& ctx, const view<co
 
 /// Launches the kernel over all rows of its x; sets how many rows a work-group takes.
 template <int Items, class Kernel>
-void launch_rows(operation& op, team_shape team, Kernel kernel, std::size_t local_bytes = 0) {
+void launch_over_x(operation& op, const row_shape& shape, Kernel kernel, std::int64_t local_bytes = 0) {
   const std::int64_t rows = kernel.x.extent[0] * kernel.x.extent[1];
   const std::int64_t row_bytes = kernel.x.extent[2] * static_cast<std::int64_t>(sizeof(*kernel.x.data));
-  kernel.rows_per_group = detail::rows_per_group(op.ctx(), team, rows, row_bytes);
-  op.launch(detail::groups_of(detail::ceil_div(rows, kernel.rows_per_group), Items),
-            kernels::team<Items>::local_bytes + local_bytes, kernel);
+  kernel.rows_per_group = detail::rows_per_group(op.ctx(), shape, rows, row_bytes);
+  detail::launch_groups<Items>(op, detail::ceil_div(rows, kernel.rows_per_group), kernel, step_order::next,
+                               static_cast<std::size_t>(local_bytes));
 }
 
 template <class T>
@@ -48,10 +48,10 @@ sycl::event softmax_of(context& ctx, const view<const T, 3>& x, const softmax_re
   const std::int64_t most_kept_columns =
       std::min<std::int64_t>(4096, ctx.layout().local_bytes / static_cast<std::int64_t>(4 * sizeof(T)));
   const std::int64_t streamable = columns <= most_kept_columns ? detail::streamable_bytes(y, x) : 0;
-  const team_shape team = detail::choose_team(ctx.layout(), columns, neighbours, streamable);
-  detail::with_streaming_team<sizeof(T)>(team, [&]<int W, int Items, bool Streams>() {
+  const row_shape shape = detail::choose_row_shape(ctx.layout(), columns, neighbours, streamable);
+  detail::dispatch_streaming_rows<T>(shape, [&]<int W, int Items, bool Streams>() {
     const kernels::row_softmax<T, W, Items, Streams> kernel{x, y, results.log_sum_exp, 0};
-    launch_rows<Items>(op, team, kernel, static_cast<std::size_t>(kernel.kept_bytes(columns)));
+    launch_over_x<Items>(op, shape, kernel, kernel.kept_bytes(columns));
   });
   return op.submit();
 }
@@ -73,10 +73,11 @@ sycl::event layer_norm_of(context& ctx, const layer_norm_operands<T>& operands, 
   operation op(ctx, name, dependencies);
   const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(y) &&
                           detail::has_neighbours(operands.gamma) && detail::has_neighbours(operands.beta);
-  const team_shape team = detail::choose_team(ctx.layout(), x.extent[2], neighbours, detail::streamable_bytes(y, x));
-  detail::with_streaming_team<sizeof(T)>(team, [&]<int W, int Items, bool Streams>() {
-    launch_rows<Items>(
-        op, team,
+  const row_shape shape =
+      detail::choose_row_shape(ctx.layout(), x.extent[2], neighbours, detail::streamable_bytes(y, x));
+  detail::dispatch_streaming_rows<T>(shape, [&]<int W, int Items, bool Streams>() {
+    launch_over_x<Items>(
+        op, shape,
         kernels::row_layer_norm<T, W, Items, Streams>{x, y, operands.gamma, operands.beta, results.mean,
                                                       results.inverse_deviation, static_cast<T>(options.epsilon), 0});
   });
@@ -85,17 +86,16 @@ sycl::event layer_norm_of(context& ctx, const layer_norm_operands<T>& operands, 
 
 template <kernels::reduction Kind, class T>
 void reduce_rows(operation& op, const view<const T, 3>& x, const view<T, 2>& out) {
-  const team_shape team = detail::choose_team(op.ctx().layout(), x.extent[2], detail::has_neighbours(x));
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    launch_rows<Items>(op, team, kernels::row_reduce<T, Kind, W, Items>{x, out, 0});
-  });
+  detail::launch_rows<T>(op, {x.extent[0] * x.extent[1], x.extent[2], detail::has_neighbours(x)},
+                         [&]<int W, int Items>() {
+                           return kernels::row_reduce<T, Kind, W, Items>{x, out, 0};
+                         });
 }
 
 /// For x whose rows are neighbours in memory: goes down the columns of its transpose.
 template <kernels::reduction Kind, class T>
 void reduce_columns(operation& op, const view<const T, 3>& x, const view<T, 2>& out) {
-  const team_shape team = detail::choose_team(op.ctx().layout(), x.extent[2], true);
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
+  detail::dispatch_rows<T>(detail::choose_row_shape(op.ctx().layout(), x.extent[2], true), [&]<int W, int Items>() {
     using kernel_type = kernels::column_reduce<T, Kind, W, Items>;
     const std::int64_t groups = x.extent[0] * kernel_type::strips(x.extent[1]);
     op.launch(detail::groups_of(groups, Items), kernel_type::local_bytes, kernel_type{transposed(x), out});

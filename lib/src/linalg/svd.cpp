@@ -7,8 +7,8 @@
 #include "kernels/linalg/svd/rank.hpp"
 #include "lib/src/core/batches.hpp"
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/dispatch.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/linalg/lanes.hpp"
 #include "lib/src/linalg/svd_paths.hpp"
 
 namespace nullscope {
@@ -83,7 +83,7 @@ svd_algorithm choose(const context& ctx, const svd_problem<T>& problem, svd_algo
   }
   if (requested != svd_algorithm::automatic) return requested;
   if (!ctx.layout().has_vectors()) return svd_algorithm::jacobi;
-  const std::int64_t lanes = detail::lanes_in<T>(ctx.layout());
+  const std::int64_t lanes = detail::lanes_of<T>(ctx.layout());
   const auto rounds = [&](std::int64_t work) { return detail::ceil_div(work, ctx.device().compute_units); };
   const std::int64_t laned_rounds = rounds(detail::ceil_div(problem.batch(), lanes));  // full lanes or not
   if (has_lapack) {

@@ -2,24 +2,24 @@
 #include <cstddef>
 
 #include "kernels/linalg/svd/jacobi.hpp"
+#include "lib/src/core/dispatch.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/linalg/lanes.hpp"
 #include "lib/src/linalg/svd_paths.hpp"
 
 namespace nullscope::detail {
 namespace {
 
-/// Work-items per matrix: one with vectors, otherwise a team, or whole teams of the kernel.
+/// Work-items per matrix: those of a group, or, if it is larger, of whole groups of the kernel.
 template <class T>
 std::int64_t items_in(const lane_layout& lanes) {
-  constexpr std::int64_t team = kernels::svd_group<T, 1>::team_size;
-  return lanes.team < team ? lanes.team : lanes.team / team * team;
+  constexpr std::int64_t whole = kernels::svd_group<T, 1>::team_size;
+  return lanes.group_items < whole ? lanes.group_items : lanes.group_items / whole * whole;
 }
 
 template <class T>
 void launch_jacobi(operation& op, const svd_problem<T>& problem) {
   const lane_layout& lanes = op.ctx().layout();
-  with_lanes<T>(lanes, [&]<int W>() {
+  dispatch_lanes<T>(lanes, [&]<int W>() {
     constexpr std::int64_t number_bytes = sizeof(T);
     const std::int64_t items = W > 1 ? 1 : items_in<T>(lanes);
     kernels::svd_jacobi<T, W> kernel{};

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "kernels/linalg/svd/laned.hpp"
+#include "lib/src/core/dispatch.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/linalg/lanes.hpp"
 #include "lib/src/linalg/svd_paths.hpp"
 
 namespace nullscope::detail {
@@ -17,7 +17,7 @@ kernels::svd_laned_layout layout_of(const svd_problem<T>& problem) {
 
 template <class T>
 void laned_svd(operation& op, const svd_problem<T>& problem) {
-  with_lanes<T>(op.ctx().layout(), [&]<int W>() {
+  dispatch_lanes<T>(op.ctx().layout(), [&]<int W>() {
     // Enough work-groups to keep every core busy: each has its own memory, which stays in its core's cache.
     const std::int64_t groups = std::min(ceil_div(problem.batch(), W), 4 * op.ctx().device().compute_units);
     kernels::svd_laned<T, W> kernel{};

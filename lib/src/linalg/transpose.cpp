@@ -1,12 +1,13 @@
 #include "lib/src/linalg/transpose.hpp"
 
+#include <algorithm>
 #include <nullscope/core/bfloat16.hpp>
 
 #include "kernels/linalg/transpose.hpp"
 #include "kernels/linalg/transpose_strips.hpp"
 #include "lib/src/core/ranges.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/core/team.hpp"
 
 namespace nullscope::detail {
 namespace {
@@ -60,15 +61,19 @@ void transpose_dense(operation& op, const view<const T, 3>& x, const view<T, 3>&
   // Ordinary stores that jump from page to page are so slow that it pays sooner to go past the caches.
   constexpr std::int64_t eagerness = 4;
   const lane_layout& layout = op.ctx().layout();
-  if (!layout.has_vectors()) return launch_tiles<1, 256, false>(op, x, out);
-  const team_shape team = choose_team(layout, out.extent[2], true, streamable_bytes(out), eagerness);
-  if constexpr (sizeof(T) < 8) {
-    const bool fits = static_cast<std::int64_t>(strips_kernel<T>::local_bytes) <= layout.local_bytes;
-    if (team.streams && team.vector_bytes == 32 && fits) return launch_strips(op, x, out);
-  }
-  constexpr int most_lanes = sizeof(T) == 8 ? 8 : 16;  // of a block: more would not fit the registers
-  if (layout.long_vector_bytes >= 64 || sizeof(T) == 2) return launch_blocks<most_lanes>(op, x, out, team.streams);
-  launch_blocks<most_lanes / 2>(op, x, out, team.streams);
+  dispatch_vectors(layout.long_vector_bytes, [&]<int Bytes>() {
+    if constexpr (Bytes == 0) {
+      launch_tiles<1, 256, false>(op, x, out);
+    } else {
+      const row_shape shape = choose_row_shape(layout, out.extent[2], true, streamable_bytes(out), eagerness);
+      if constexpr (sizeof(T) < 8) {
+        const bool fits = static_cast<std::int64_t>(strips_kernel<T>::local_bytes) <= layout.local_bytes;
+        if (shape.streams && shape.vector_bytes == 32 && fits) return launch_strips(op, x, out);
+      }
+      constexpr int lanes = std::min(16, Bytes / static_cast<int>(sizeof(T)));  // more would not fit the registers
+      launch_blocks<lanes>(op, x, out, shape.streams);
+    }
+  });
 }
 
 template void transpose_dense(operation&, const view<const float, 3>&, const view<float, 3>&);

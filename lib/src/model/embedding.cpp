@@ -36,11 +36,8 @@ sycl::event run_forward(context& ctx, const embedding_operands<T>& operands, con
   operation op(ctx, name, dependencies);
   const bool neighbours = detail::has_neighbours(token) && detail::has_neighbours(x) &&
                           detail::has_neighbours(position) && detail::has_neighbours(segment);
-  const detail::team_shape team = detail::choose_team(ctx.layout(), d, neighbours);
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    detail::launch_rows<Items>(
-        op, team, batch * tokens, d * static_cast<std::int64_t>(sizeof(T)),
-        kernels::embedding<T, W, Items>{ids, segments, token, position, segment, x, options.first_position, 0});
+  detail::launch_rows<T>(op, {batch * tokens, d, neighbours}, [&]<int W, int Items>() {
+    return kernels::embedding<T, W, Items>{ids, segments, token, position, segment, x, options.first_position, 0};
   });
   return op.submit();
 }
@@ -73,16 +70,16 @@ sycl::event run_backward(context& ctx, const embedding_backward_operands<T>& ope
   step_order order = step_order::next;
   const auto add = [&](const view<const std::int32_t, 2>& index, const view<T, 2>& table, std::int64_t first) {
     if (table.empty()) return;
-    const detail::team_shape team =
-        detail::choose_team(ctx.layout(), d, detail::has_neighbours(d_x) && detail::has_neighbours(table));
+    const detail::row_shape shape =
+        detail::choose_row_shape(ctx.layout(), d, detail::has_neighbours(d_x) && detail::has_neighbours(table));
     // Enough work-groups to keep the device busy; each looks through all indices.
     const std::int64_t per_group = detail::ceil_div(table.extent[0], 16 * ctx.device().compute_units);
-    detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-      op.launch(detail::groups_of(detail::ceil_div(table.extent[0], per_group), Items),
-                kernels::team<Items>::local_bytes,
-                kernels::embedding_backward<T, W, Items>{index, lengths.data, d_x, table, batch, tokens, first,
-                                                         per_group, options.accumulate},
-                order);
+    detail::dispatch_rows<T>(shape, [&]<int W, int Items>() {
+      detail::launch_groups<Items>(
+          op, detail::ceil_div(table.extent[0], per_group),
+          kernels::embedding_backward<T, W, Items>{index, lengths.data, d_x, table, batch, tokens, first, per_group,
+                                                   options.accumulate},
+          order);
     });
     order = step_order::beside;  // the tables have nothing to do with each other
   };

@@ -7,6 +7,7 @@
 #include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
 #include "lib/src/model/activations.hpp"
+#include "lib/src/model/column_sums.hpp"
 
 namespace nullscope {
 namespace {
@@ -34,11 +35,9 @@ sycl::event run_linear(context& ctx, const linear_operands<In>& operands, const 
   const view<T, 3> y = results.y, pre = results.pre_activation;
   const bool neighbours =
       detail::has_neighbours(y) && (pre.is_absent() || detail::has_neighbours(pre)) && detail::has_neighbours(bias);
-  const detail::team_shape team = detail::choose_team(ctx.layout(), out, neighbours);
   detail::with_activation(options.function, [&]<kernels::activation_kind Kind>() {
-    detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-      detail::launch_rows<Items>(op, team, rows, out * static_cast<std::int64_t>(sizeof(T)),
-                                 kernels::bias_activation<T, Kind, W, Items>{y, pre, bias, {}, 0});
+    detail::launch_rows<T>(op, {rows, out, neighbours}, [&]<int W, int Items>() {
+      return kernels::bias_activation<T, Kind, W, Items>{y, pre, bias, {}, 0};
     });
   });
   return op.submit();
@@ -69,10 +68,10 @@ sycl::event run_linear_backward(context& ctx, const linear_backward_operands<T>&
   if (!gradients.d_bias.is_absent()) {
     const std::int64_t per_group = detail::rows_per_partial(ctx, rows), groups = detail::ceil_div(rows, per_group);
     const auto partial = op.take_array<T>(groups, 1, out);
-    const detail::team_shape team = detail::choose_team(ctx.layout(), out, detail::has_neighbours(d_y));
-    detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-      op.launch(detail::groups_of(groups, Items), kernels::team<Items>::local_bytes,
-                kernels::sum_columns<T, W, Items>{d_y, {partial.data, 1, out}, per_group});
+    const detail::row_shape shape = detail::choose_row_shape(ctx.layout(), out, detail::has_neighbours(d_y));
+    detail::dispatch_rows<T>(shape, [&]<int W, int Items>() {
+      detail::launch_groups<Items>(op, groups,
+                                   kernels::sum_columns<T, W, Items>{d_y, {partial.data, 1, out}, per_group});
     });
     detail::add_partials<T>(op, {{partial.data, 1, out}, groups, {gradients.d_bias, {}, {}}, options.accumulate});
   }
@@ -100,11 +99,11 @@ sycl::event run_activation_backward(context& ctx, const activation_backward_oper
   kernels::column_partials<T> partial{nullptr, 1, columns};
   if (has_bias) partial.data = op.take<T>(groups * columns);
   const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(d_y) && detail::has_neighbours(d_x);
-  const detail::team_shape team = detail::choose_team(ctx.layout(), columns, neighbours);
+  const detail::row_shape shape = detail::choose_row_shape(ctx.layout(), columns, neighbours);
   detail::with_activation(options.function, [&]<kernels::activation_kind Kind>() {
-    detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-      op.launch(detail::groups_of(groups, Items), kernels::team<Items>::local_bytes,
-                kernels::activation_backward<T, Kind, W, Items>{x, d_y, d_x, partial, {}, per_group});
+    detail::dispatch_rows<T>(shape, [&]<int W, int Items>() {
+      detail::launch_groups<Items>(
+          op, groups, kernels::activation_backward<T, Kind, W, Items>{x, d_y, d_x, partial, {}, per_group});
     });
   });
   if (has_bias) detail::add_partials<T>(op, {partial, groups, {gradients.d_bias, {}, {}}, options.accumulate});

@@ -4,6 +4,7 @@
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/model/column_sums.hpp"
 
 namespace nullscope {
 namespace {
@@ -41,14 +42,22 @@ sycl::event run_forward(context& ctx, const layer_norm_residual_operands<T>& ope
     throw invalid_argument(fmt::format("{}: epsilon is {}; it must not be negative", name, options.epsilon));
   }
   operation op(ctx, name, dependencies);
-  const detail::team_shape team = detail::choose_team(
-      ctx.layout(), columns,
-      all_neighbours(x, residual, gamma, beta, bias, next_bias, results.y, results.sum, results.next));
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    detail::launch_rows<Items>(op, team, rows, columns * static_cast<std::int64_t>(sizeof(T)),
-                               kernels::layer_norm_residual<T, W, Items>{
-                                   x, residual, results.y, results.sum, results.next, gamma, beta, bias, next_bias,
-                                   results.mean, results.inverse_deviation, static_cast<T>(options.epsilon), 0});
+  const bool neighbours =
+      all_neighbours(x, residual, gamma, beta, bias, next_bias, results.y, results.sum, results.next);
+  detail::launch_rows<T>(op, {rows, columns, neighbours}, [&]<int W, int Items>() {
+    return kernels::layer_norm_residual<T, W, Items>{x,
+                                                     residual,
+                                                     results.y,
+                                                     results.sum,
+                                                     results.next,
+                                                     gamma,
+                                                     beta,
+                                                     bias,
+                                                     next_bias,
+                                                     results.mean,
+                                                     results.inverse_deviation,
+                                                     static_cast<T>(options.epsilon),
+                                                     0};
   });
   return op.submit();
 }
@@ -81,14 +90,13 @@ sycl::event run_backward(context& ctx, const layer_norm_backward_operands<T>& op
       !(gradients.d_gamma.is_absent() && gradients.d_beta.is_absent() && gradients.d_bias.is_absent());
   kernels::column_partials<T> partial{nullptr, gradients.d_bias.is_absent() ? 2 : 3, columns};
   if (has_sums) partial.data = op.take<T>(groups * partial.parts * columns);
-  const detail::team_shape team = detail::choose_team(
-      ctx.layout(), columns,
-      all_neighbours(operands.sum, operands.gamma, operands.d_y, operands.d_residual, gradients.d_sum));
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    op.launch(detail::groups_of(groups, Items), kernels::team<Items>::local_bytes,
-              kernels::layer_norm_backward<T, W, Items>{operands.sum, operands.d_y, operands.d_residual, operands.gamma,
-                                                        operands.mean, operands.inverse_deviation, gradients.d_sum,
-                                                        partial, per_group});
+  const bool neighbours =
+      all_neighbours(operands.sum, operands.gamma, operands.d_y, operands.d_residual, gradients.d_sum);
+  detail::dispatch_rows<T>(detail::choose_row_shape(ctx.layout(), columns, neighbours), [&]<int W, int Items>() {
+    detail::launch_groups<Items>(op, groups,
+                                 kernels::layer_norm_backward<T, W, Items>{
+                                     operands.sum, operands.d_y, operands.d_residual, operands.gamma, operands.mean,
+                                     operands.inverse_deviation, gradients.d_sum, partial, per_group});
   });
   if (has_sums) {
     detail::add_partials<T>(

@@ -4,8 +4,8 @@
 
 #include "kernels/model/pool.hpp"
 #include "lib/src/core/ranges.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/core/team.hpp"
 
 namespace nullscope::detail {
 namespace {
@@ -25,10 +25,9 @@ template <class T>
 void pool_tokens(context& ctx, pooling kind, const view<const T, 3>& x, const view<const std::int64_t, 1>& lengths,
                  const view<T, 2>& out) {
   operation op(ctx, "pool_tokens");
-  const team_shape team = choose_team(ctx.layout(), x.extent[2], has_neighbours(x) && has_neighbours(out));
-  with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    op.launch(groups_of(x.extent[0], Items), kernels::team<Items>::local_bytes,
-              kernels::pool_tokens<T, W, Items>{x, out, lengths.data, kind_of(kind)});
+  const row_shape shape = choose_row_shape(ctx.layout(), x.extent[2], has_neighbours(x) && has_neighbours(out));
+  dispatch_rows<T>(shape, [&]<int W, int Items>() {
+    launch_groups<Items>(op, x.extent[0], kernels::pool_tokens<T, W, Items>{x, out, lengths.data, kind_of(kind)});
   });
   op.submit();
 }
@@ -37,10 +36,10 @@ template <class T>
 void unpool_tokens(context& ctx, pooling kind, const view<const T, 2>& d_out,
                    const view<const std::int64_t, 1>& lengths, const view<T, 3>& d_x, bool adds) {
   operation op(ctx, "unpool_tokens");
-  const team_shape team = choose_team(ctx.layout(), d_x.extent[2], has_neighbours(d_x) && has_neighbours(d_out));
-  with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    op.launch(groups_of(d_x.extent[0] * d_x.extent[1], Items), kernels::team<Items>::local_bytes,
-              kernels::unpool_tokens<T, W, Items>{d_out, d_x, lengths.data, kind_of(kind), adds});
+  const row_shape shape = choose_row_shape(ctx.layout(), d_x.extent[2], has_neighbours(d_x) && has_neighbours(d_out));
+  dispatch_rows<T>(shape, [&]<int W, int Items>() {
+    launch_groups<Items>(op, d_x.extent[0] * d_x.extent[1],
+                         kernels::unpool_tokens<T, W, Items>{d_out, d_x, lengths.data, kind_of(kind), adds});
   });
   op.submit();
 }

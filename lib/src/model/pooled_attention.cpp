@@ -48,11 +48,8 @@ struct pooled_parts {
 template <class T>
 void hide_padding(context& ctx, const view<T, 3>& scores, const view<const std::int64_t, 1>& lengths) {
   operation op(ctx, "pooled_attention");
-  const team_shape team = choose_team(ctx.layout(), scores.extent[2], false);
-  with_team<sizeof(T)>(team, [&]<int, int Items>() {
-    launch_rows<Items>(op, team, scores.extent[0] * scores.extent[1],
-                       scores.extent[2] * static_cast<std::int64_t>(sizeof(T)),
-                       kernels::mask_keys<T, Items>{lengths.data, scores, 0});
+  launch_rows<T>(op, {scores.extent[0] * scores.extent[1], scores.extent[2], false}, [&]<int, int Items>() {
+    return kernels::mask_keys<T, Items>{lengths.data, scores, 0};
   });
   op.submit();
 }

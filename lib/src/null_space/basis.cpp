@@ -7,8 +7,8 @@
 #include "kernels/null_space/columns.hpp"
 #include "kernels/null_space/complement.hpp"
 #include "lib/src/core/checks.hpp"
+#include "lib/src/core/dispatch.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/linalg/lanes.hpp"
 
 namespace nullscope {
 namespace {
@@ -23,10 +23,10 @@ view<T, 3> solve(operation& op, const view<const T, 3>& q, const view<T, 3>& com
   const auto system = op.take_array<T>(batch, columns, first + padded(others));
   const auto coefficients = op.take_array<T>(batch, 2, columns);
   const lane_layout& layout = op.ctx().layout();
-  detail::with_lanes<T>(layout, [&]<int W>() {
+  detail::dispatch_lanes<T>(layout, [&]<int W>() {
     const kernels::complement_of_columns<T, W> kernel{q,     complement,      system.data, coefficients.data,
                                                       first, system.extent[2]};
-    const std::int64_t items = W > 1 ? 1 : std::min<std::int64_t>(64, layout.team);
+    const std::int64_t items = W > 1 ? 1 : std::min<std::int64_t>(64, layout.group_items);
     op.launch(detail::groups_of(batch, items), 0, kernel);
   });
   return slice(system, 2, first, others);

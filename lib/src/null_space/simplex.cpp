@@ -11,8 +11,8 @@
 #include "kernels/null_space/simplex_rows.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/core/team.hpp"
 
 namespace nullscope {
 namespace {
@@ -39,13 +39,14 @@ void check_operands(const char* function, const context& ctx, const view<const T
   if (!is_dense(out)) check::fail(function, "out", out, "is not densely packed");
 }
 
-/// Launches a kernel with one team per row of out (heads, alternatives, rows, S): call.operator()<W, Items>() makes it.
+/// Launches a kernel with one group per row of out (heads, alternatives, rows, S): call.operator()<W, Items>() makes
+/// it.
 template <class T, class Out, class Make>
 void launch_rows(operation& op, const view<const T, 3>& a, const view<Out, 4>& out, Make make) {
-  const detail::team_shape team = detail::choose_team(op.ctx().layout(), out.extent[3], detail::has_neighbours(a));
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    op.launch(detail::groups_of(out.extent[0] * out.extent[1] * out.extent[2], Items),
-              kernels::team<Items>::local_bytes, make.template operator()<W, Items>());
+  const detail::row_shape shape = detail::choose_row_shape(op.ctx().layout(), out.extent[3], detail::has_neighbours(a));
+  detail::dispatch_rows<T>(shape, [&]<int W, int Items>() {
+    detail::launch_groups<Items>(op, out.extent[0] * out.extent[1] * out.extent[2],
+                                 make.template operator()<W, Items>());
   });
 }
 

@@ -6,7 +6,6 @@
 #include "kernels/probes/nearest_token.hpp"
 #include "kernels/probes/probe_loss.hpp"
 #include "lib/src/core/row_launch.hpp"
-#include "lib/src/core/team.hpp"
 
 namespace nullscope::detail {
 namespace {
@@ -14,11 +13,8 @@ namespace {
 /// Launches make.operator()<W, Items>() over the rows of x (probes, rows, d).
 template <class T, class Make>
 void launch_over_rows(operation& op, const view<const T, 3>& x, std::int64_t passes, Make make) {
-  const team_shape team = choose_team(op.ctx().layout(), x.extent[2], true);
-  with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    launch_rows<Items>(op, team, x.extent[0] * x.extent[1], passes * x.extent[2] * static_cast<std::int64_t>(sizeof(T)),
-                       make.template operator()<W, Items>());
-  });
+  const std::int64_t row_bytes = passes * x.extent[2] * static_cast<std::int64_t>(sizeof(T));
+  launch_rows<T>(op, {x.extent[0] * x.extent[1], x.extent[2], true, row_bytes}, make);
 }
 
 }  // namespace

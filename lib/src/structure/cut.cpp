@@ -43,12 +43,10 @@ sycl::event extract(context& ctx, const view<const T, 3>& sum, const structure_r
   const T empty =
       options.empty == empty_rows::uniform && columns > 0 ? static_cast<T>(1 / static_cast<double>(columns)) : T(0);
   const bool neighbours = detail::has_neighbours(sum) && detail::has_neighbours(results.w);
-  const detail::team_shape team = detail::choose_team(ctx.layout(), columns, neighbours);
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    detail::launch_rows<Items>(
-        op, team, sum.extent[0] * sum.extent[1], columns * static_cast<std::int64_t>(sizeof(T)),
-        kernels::cut_rows<T, W, Items>{sum, results.w, results.emptied, scale, static_cast<T>(options.threshold),
-                                       static_cast<T>(options.factor), empty, 0});
+  detail::launch_rows<T>(op, {sum.extent[0] * sum.extent[1], columns, neighbours}, [&]<int W, int Items>() {
+    return kernels::cut_rows<T, W, Items>{
+        sum,   results.w, results.emptied, scale, static_cast<T>(options.threshold), static_cast<T>(options.factor),
+        empty, 0};
   });
   return op.submit();
 }

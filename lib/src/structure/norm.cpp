@@ -39,10 +39,8 @@ template <class T>
 void add_up_rows(operation& op, const view<const T, 3>& x, const view<const T, 3>& y, const view<const T, 3>& w,
                  const view<T, 2>& sums) {
   const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(y) && detail::has_neighbours(w);
-  const detail::team_shape team = detail::choose_team(op.ctx().layout(), x.extent[2], neighbours);
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    detail::launch_rows<Items>(op, team, x.extent[0] * x.extent[1], x.extent[2] * static_cast<std::int64_t>(sizeof(T)),
-                               kernels::weighted_norm<T, W, Items>{x, y, w, sums, 0});
+  detail::launch_rows<T>(op, {x.extent[0] * x.extent[1], x.extent[2], neighbours}, [&]<int W, int Items>() {
+    return kernels::weighted_norm<T, W, Items>{x, y, w, sums, 0};
   });
 }
 

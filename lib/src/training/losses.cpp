@@ -36,16 +36,14 @@ sycl::event run_cross_entropy(context& ctx, const cross_entropy_operands<T>& ope
       results.prediction.is_absent() ? op.take<std::int32_t>(rows) : results.prediction.data;
   T* const share = op.take<T>(1);
   T* const loss = results.loss.is_absent() ? op.take<T>(1) : results.loss.data;
-  const detail::team_shape team = detail::choose_team(ctx.layout(), classes, false);
-  detail::with_team<sizeof(T)>(team, [&]<int, int Items>() {
-    constexpr std::size_t local = kernels::team<Items>::local_bytes;
-    op.launch(detail::groups_of(rows, Items), local,
-              kernels::cross_entropy_rows<T, Items>{logits, labels, log_sum_exp, row_loss, prediction});
-    op.launch(detail::groups_of(1, Items), local,
-              kernels::cross_entropy_mean<T, Items>{row_loss, prediction, labels, loss, share, results.correct.data});
+  detail::dispatch_rows<T>(detail::choose_row_shape(ctx.layout(), classes, false), [&]<int, int Items>() {
+    detail::launch_groups<Items>(
+        op, rows, kernels::cross_entropy_rows<T, Items>{logits, labels, log_sum_exp, row_loss, prediction});
+    detail::launch_groups<Items>(
+        op, 1, kernels::cross_entropy_mean<T, Items>{row_loss, prediction, labels, loss, share, results.correct.data});
     if (results.d_logits.is_absent()) return;
-    op.launch(detail::groups_of(rows, Items), local,
-              kernels::cross_entropy_gradient<T, Items>{logits, labels, log_sum_exp, share, results.d_logits});
+    detail::launch_groups<Items>(
+        op, rows, kernels::cross_entropy_gradient<T, Items>{logits, labels, log_sum_exp, share, results.d_logits});
   });
   return op.submit();
 }
@@ -63,10 +61,8 @@ sycl::event run_softmax_backward(context& ctx, const softmax_backward_operands<T
   check::same_shape(name, "d_x", d_x, "y", y);
   operation op(ctx, name, dependencies);
   const bool neighbours = detail::has_neighbours(y) && detail::has_neighbours(d_y) && detail::has_neighbours(d_x);
-  const detail::team_shape team = detail::choose_team(ctx.layout(), y.extent[2], neighbours);
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    detail::launch_rows<Items>(op, team, y.extent[0] * y.extent[1], y.extent[2] * static_cast<std::int64_t>(sizeof(T)),
-                               kernels::softmax_backward<T, W, Items>{y, d_y, d_x, 0});
+  detail::launch_rows<T>(op, {y.extent[0] * y.extent[1], y.extent[2], neighbours}, [&]<int W, int Items>() {
+    return kernels::softmax_backward<T, W, Items>{y, d_y, d_x, 0};
   });
   return op.submit();
 }
@@ -87,13 +83,11 @@ sycl::event run_dropout(context& ctx, const view<const T, 2>& x, const view<T, 2
   operation op(ctx, name, dependencies);
   const auto uniform = op.take_array<T>(rows, columns);
   fill_uniform(ctx, contiguous(uniform.data, uniform.size()), options.stream);
-  const detail::team_shape team =
-      detail::choose_team(ctx.layout(), columns, detail::has_neighbours(x) && detail::has_neighbours(y));
+  const bool neighbours = detail::has_neighbours(x) && detail::has_neighbours(y);
   const T scale = static_cast<T>(1 / (1 - options.probability));
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    detail::launch_rows<Items>(
-        op, team, rows, columns * static_cast<std::int64_t>(sizeof(T)),
-        kernels::dropout<T, W, Items>{x, view<const T, 2>(uniform), y, static_cast<T>(options.probability), scale, 0});
+  detail::launch_rows<T>(op, {rows, columns, neighbours}, [&]<int W, int Items>() {
+    return kernels::dropout<T, W, Items>{x, view<const T, 2>(uniform), y, static_cast<T>(options.probability), scale,
+                                         0};
   });
   return op.submit();
 }

@@ -6,8 +6,8 @@
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/fill.hpp"
 #include "lib/src/core/ranges.hpp"
+#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
-#include "lib/src/core/team.hpp"
 #include "lib/src/training/optimizer_state.hpp"
 
 namespace nullscope {
@@ -49,8 +49,7 @@ sycl::event run_adam(context& ctx, const adam_operands<T>& operands, const adam_
   operation op(ctx, name, dependencies);
   const double step = static_cast<double>(options.step);
   const double correction1 = 1 - std::pow(options.beta1, step), correction2 = 1 - std::pow(options.beta2, step);
-  const detail::team_shape team = detail::choose_team(ctx.layout(), per_group, true);
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
+  detail::dispatch_rows<T>(detail::choose_row_shape(ctx.layout(), per_group, true), [&]<int W, int Items>() {
     kernels::adam<T, W, Items> kernel{};
     kernel.gradient = operands.gradient.data;
     kernel.gradient_scale = operands.gradient_scale.data;
@@ -66,7 +65,7 @@ sycl::event run_adam(context& ctx, const adam_operands<T>& operands, const adam_
     kernel.root_correction = static_cast<T>(1 / std::sqrt(correction2));
     kernel.coupled_decay = static_cast<T>(options.decoupled ? 0 : options.weight_decay);
     kernel.decoupled_decay = static_cast<T>(options.decoupled ? options.learning_rate * options.weight_decay : 0);
-    op.launch(detail::groups_of(detail::ceil_div(count, per_group), Items), kernels::team<Items>::local_bytes, kernel);
+    detail::launch_groups<Items>(op, detail::ceil_div(count, per_group), kernel);
   });
   return op.submit();
 }
@@ -88,10 +87,9 @@ sycl::event run_clip(context& ctx, const view<const T, 1>& gradient, const clip_
   operation op(ctx, name, dependencies);
   const std::int64_t groups = detail::ceil_div(gradient.extent[0], per_group);
   T* const partial = op.take<T>(groups);
-  const detail::team_shape team = detail::choose_team(ctx.layout(), per_group, true);
-  detail::with_team<sizeof(T)>(team, [&]<int W, int Items>() {
-    op.launch(detail::groups_of(groups, Items), kernels::team<Items>::local_bytes,
-              kernels::squares_of_blocks<T, W, Items>{gradient.data, partial, gradient.extent[0], per_group});
+  detail::dispatch_rows<T>(detail::choose_row_shape(ctx.layout(), per_group, true), [&]<int W, int Items>() {
+    detail::launch_groups<Items>(
+        op, groups, kernels::squares_of_blocks<T, W, Items>{gradient.data, partial, gradient.extent[0], per_group});
   });
   op.launch(
       detail::groups_of(1, 1), 0,
