@@ -44,6 +44,18 @@ void context::release_workspace() {
   state_->host_memory.free_blocks();
 }
 
+void detail::run_kernels_by(context& ctx, kernel_runner& runner) {
+  ctx.state_->runner = &runner;
+  ctx.state_->device = runner.device();
+}
+
+context detail::sibling_of(const context& ctx) {
+  const sycl::queue queue(ctx.queue().get_device(), rethrow_first, sycl::property::queue::in_order{});
+  context result(queue, lane_layout::of(ctx.device()));
+  if (ctx.state_->runner != nullptr) run_kernels_by(result, *ctx.state_->runner);
+  return result;
+}
+
 void context::begin_dry_run() {
   state_->is_dry = true;
   state_->needs = {};

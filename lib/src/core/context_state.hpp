@@ -48,7 +48,7 @@ struct context_state {
   context_state& operator=(const context_state&) = delete;
 
   sycl::queue queue;
-  const device_properties& device;
+  device_properties device;  // the queue's, or what a runner stands for
   lane_layout layout;
   bool is_in_order;
 
@@ -56,7 +56,7 @@ struct context_state {
   sycl::event last_use;  // of the workspaces; of anything, if the queue is in order
 
   std::unordered_map<const kernel_description*, sycl::kernel> kernels;
-  kernel_runner* runner = nullptr;  // runs some of the kernels in the place of the device; for tests
+  kernel_runner* runner = nullptr;  // runs the kernels in the place of the device; for tests
 #ifndef NULLSCOPE_SINGLE_SOURCE
   std::optional<kernel_arguments> arguments;  // absent where kernels get their functors by value
 #endif

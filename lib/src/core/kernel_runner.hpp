@@ -1,8 +1,9 @@
-/// Runs kernels in the place of a device. The tests have one that runs the kernels of GPUs on the host, and checks
-/// every access to memory.
+/// Runs kernels in the place of a device. The tests have two, which run kernels of GPUs on the host: one checks every
+/// access to memory, one executes the machine's own code.
 #pragma once
 
 #include <cstddef>
+#include <nullscope/core/context.hpp>
 #include <nullscope/core/kernel.hpp>
 #include <span>
 #include <sycl/sycl.hpp>
@@ -13,12 +14,19 @@ class kernel_runner {
  public:
   virtual ~kernel_runner() = default;
 
-  /// Whether it runs this kernel. The device runs the others.
-  virtual bool runs(const kernel_description& kernel) const = 0;
+  /// What the functions of the library shall take the device for.
+  virtual const device_properties& device() const = 0;
 
   /// Returns when the launch is complete. `functor` holds the bytes of the kernel.
   virtual void run(const kernel_description& kernel, const sycl::nd_range<1>& range, std::size_t local_bytes,
                    std::span<const std::byte> functor) = 0;
 };
+
+/// From now on the kernels of this context are run by `runner`, which must outlive it. The device of the context's
+/// queue lends its memory, and runs the other steps of an operation, such as copies.
+void run_kernels_by(context& ctx, kernel_runner& runner);
+
+/// Another context for the same device, in its own layout, whose kernels are run by the same runner if there is one.
+context sibling_of(const context& ctx);
 
 }  // namespace nullscope::detail

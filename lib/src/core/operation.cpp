@@ -55,6 +55,7 @@ void check_open(bool is_open, std::string_view name) {
 /// Makes sure that the context has all kernels of its steps.
 void compile_steps([[maybe_unused]] detail::context_state& state) {
 #ifndef NULLSCOPE_SINGLE_SOURCE
+  if (state.runner != nullptr) return;
   std::vector<const detail::kernel_description*> missing;
   for (const detail::recorded_step& step : state.steps) {
     if (step.kernel == nullptr || state.kernels.contains(step.kernel)) continue;
@@ -89,8 +90,8 @@ class sent_calls {
   detail::kernel_call next(detail::context_state&, const detail::recorded_step&) { return {}; }
 #else
   explicit sent_calls(detail::context_state& state) {
-    if (!state.arguments) return;
-    std::vector<std::span<const std::byte>> functors;
+    if (!state.arguments || state.runner != nullptr) return;
+    std::vector<std::span<const std::byte> > functors;
     for (const detail::recorded_step& step : state.steps) {
       if (step.kernel != nullptr) functors.emplace_back(step.functor);
     }
@@ -103,7 +104,7 @@ class sent_calls {
     if (!sent_.addresses.empty()) state.arguments->use_until(sent_.block, last);
   }
   detail::kernel_call next(detail::context_state& state, const detail::recorded_step& step) {
-    if (step.kernel == nullptr) return {};
+    if (step.kernel == nullptr || state.runner != nullptr) return {};
     return {&state.kernels.at(step.kernel), step.functor, sent_.addresses.empty() ? nullptr : sent_.addresses[next_++]};
   }
 
@@ -289,8 +290,8 @@ void operation::add(const detail::kernel_description* kernel, kernel_command ste
 void operation::launch_bytes(const detail::kernel_description* kernel, const sycl::nd_range<1>& range,
                              std::size_t local_bytes, std::span<const std::byte> functor, step_order order) {
   const std::size_t allocated = allocated_local_bytes(local_bytes);
-  if (detail::kernel_runner* const runner = ctx_.state_->runner; runner != nullptr && runner->runs(*kernel)) {
-    add(nullptr, runner_step(*runner, *kernel, range, local_bytes, functor), order);
+  if (detail::kernel_runner* const runner = ctx_.state_->runner; runner != nullptr) {
+    add(kernel, runner_step(*runner, *kernel, range, local_bytes, functor), order);
   } else {
     add(kernel, kernel_step(range, allocated), order, functor);
   }

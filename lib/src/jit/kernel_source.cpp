@@ -149,14 +149,15 @@ std::string entry_point(const kernel_description& kernel, std::string_view inclu
       "{sub_group}"
       "void {name}(const type_of_{name}{pointer} argument, ext::experimental::work_group_memory<std::byte[]> local) "
       "{{\n"
-      "  const type_of_{name} kernel = {pointer}argument;\n"
+      "  const type_of_{name}{reference} kernel = {pointer}argument;\n"  // a copy would stand in a GPU's memory
       "  std::byte* memory = &static_cast<std::byte(&)[]>(local)[0];\n"
       "  memory += -reinterpret_cast<std::uintptr_t>(memory) & {mask};\n"
       "  kernel(ext::this_work_item::get_nd_item<1>(), memory);\n"
       "}}\n",
       fmt::arg("include", include), fmt::arg("name", name), fmt::arg("type", kernel.type_name),
       fmt::arg("bytes", kernel.bytes), fmt::arg("alignment", kernel.alignment), fmt::arg("sub_group", sub_group),
-      fmt::arg("pointer", target.passes_address ? "*" : ""), fmt::arg("mask", local_alignment - 1));
+      fmt::arg("pointer", target.passes_address ? "*" : ""), fmt::arg("reference", target.passes_address ? "&" : ""),
+      fmt::arg("mask", local_alignment - 1));
 }
 
 }  // namespace

@@ -1,11 +1,15 @@
 #include "lib/src/linalg/joint_matrix_check.hpp"
 
 #include <exception>
+#include <functional>
+#include <map>
 #include <mutex>
 #include <nullscope/core/tensor.hpp>
-#include <unordered_map>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "lib/src/core/kernel_runner.hpp"
 #include "lib/src/linalg/gemm_joint_matrix_plan.hpp"
 
 namespace nullscope::detail {
@@ -55,7 +59,7 @@ device_properties without_wrong_tiles(const context& ctx) {
 
 bool multiplies_right(const context& like, const product_way& multiply) {
   try {
-    context ctx(like.queue().get_device());  // the one that asks may have an operation open
+    context ctx = sibling_of(like);  // the one that asks may have an operation open
     const tensor<bfloat16> a(ctx, {1, test_m, test_k}, test_matrix(test_m, test_k));
     const tensor<bfloat16> b(ctx, {1, test_k, test_n}, test_matrix(test_k, test_n));
     tensor<float> c(ctx, {1, test_m, test_n});
@@ -72,12 +76,13 @@ bool multiplies_right(const context& like, const product_way& multiply) {
 
 const device_properties& tested_properties(const context& ctx) {
   static std::mutex mutex;
-  static auto* known = new std::unordered_map<sycl::device, device_properties>;  // outlives the runtime, on purpose
+  // By name too: a runner stands for another device. Outlives the runtime, on purpose.
+  static auto* known = new std::map<std::pair<std::size_t, std::string>, device_properties>;
   if (ctx.device().bf16_tiles.empty()) return ctx.device();
   const std::lock_guard lock(mutex);
-  const sycl::device device = ctx.queue().get_device();
-  const auto entry = known->find(device);
-  return entry != known->end() ? entry->second : known->emplace(device, without_wrong_tiles(ctx)).first->second;
+  const std::pair key(std::hash<sycl::device>{}(ctx.queue().get_device()), ctx.device().name);
+  const auto entry = known->find(key);
+  return entry != known->end() ? entry->second : known->emplace(key, without_wrong_tiles(ctx)).first->second;
 }
 
 }  // namespace nullscope::detail
