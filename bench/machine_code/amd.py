@@ -49,6 +49,8 @@ def target_of(name):
 
 class Compiler:
     smallest_sub_group = 0
+    ptx = ""
+    matrix_engine = ""  # llvm-spirv 15 does not know its tiles
 
     def __init__(self, target):
         self.target = target

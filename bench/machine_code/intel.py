@@ -11,16 +11,20 @@ from figures import Figures, hottest_loop
 
 TARGETS = {"pvc": "Data Center GPU Max", "dg2": "Arc A", "tgllp": "Iris Xe"}
 SMALLEST_SUB_GROUP = {"pvc": 16}
+MATRIX_ENGINES = {"pvc": "xmx", "dg2": "xmx-8"}
 MODEL = "Intel"
 
 
 class Compiler:
+    ptx = ""
+
     def __init__(self, target):
         self.target = target
         self.folder = packages.unpacked("intel-opencl-icd", ["intel-opencl-icd"])
         self.ocloc = packages.program(self.folder, "/usr/bin/ocloc")
         self.environment = packages.environment(self.folder)
         self.smallest_sub_group = SMALLEST_SUB_GROUP.get(target, 8)
+        self.matrix_engine = MATRIX_ENGINES.get(target, "")
         libraries = os.path.join(self.folder, "usr/lib/x86_64-linux-gnu")
         link = os.path.join(libraries, "libiga64.so")  # the name that ocloc opens to disassemble
         if not os.path.exists(link) and os.path.exists(link + ".1"):

@@ -5,25 +5,12 @@
 #include <nullscope/core/errors.hpp>
 #include <nullscope/core/operation.hpp>
 
-#include "lib/src/jit/kernel_source.hpp"
+#include "bench/machine_code/gpu_source.hpp"
 
-namespace nullscope {
-
-std::vector<kernel_header> library_kernel_headers();  // written by the build, from kernels/
-
-namespace bench {
+namespace nullscope::bench {
 namespace {
 
 namespace compiler = sycl::ext::oneapi::experimental;
-
-const detail::known_headers& library_headers() {
-  static const detail::known_headers headers = [] {
-    detail::known_headers result;
-    for (auto& [name, text] : library_kernel_headers()) result.of_library[name] = text;
-    return result;
-  }();
-  return headers;
-}
 
 /// The runtime shows what is in executable images alone, for which the driver of the device at hand would compile every
 /// kernel in vain. An image that is compiled but not built holds the same SPIR-V.
@@ -31,20 +18,12 @@ struct image_content : sycl::detail::device_image_plain {
   static constexpr auto of = &image_content::ext_oneapi_get_backend_content_view_impl;
 };
 
-detail::kernel_target gpu_target(const sycl::device& device, std::int64_t least_sub_group) {
-  detail::kernel_target target(device);
-  std::erase_if(target.options, [](const std::string& option) { return option.starts_with("-DNULLSCOPE_"); });
-  target.sub_group_sizes.clear();
-  for (std::int64_t size = least_sub_group; size > 0 && size <= 32; size *= 2) target.sub_group_sizes.push_back(size);
-  return target;
-}
-
 /// The names of entry points stand in SPIR-V as they are.
 kernel_module module_of(const std::pair<const std::byte*, const std::byte*>& content,
                         const std::vector<detail::kernel_source>& sources) {
   kernel_module result;
-  result.spirv.assign(content.first, content.second);
-  const std::string_view text(reinterpret_cast<const char*>(result.spirv.data()), result.spirv.size());
+  result.code.assign(content.first, content.second);
+  const std::string_view text(reinterpret_cast<const char*>(result.code.data()), result.code.size());
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (text.find(sources[i].entry) == std::string_view::npos) continue;
     result.kernels.push_back(i);
@@ -81,5 +60,4 @@ std::vector<kernel_module> compile_modules(const sycl::device& device,
   }
 }
 
-}  // namespace bench
-}  // namespace nullscope
+}  // namespace nullscope::bench

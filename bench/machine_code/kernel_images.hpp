@@ -13,7 +13,7 @@ namespace nullscope::bench {
 
 /// A module with some of the kernels: those that need the same of a device, such as fp64.
 struct kernel_module {
-  std::vector<std::byte> spirv;
+  std::vector<std::byte> code;       ///< SPIR-V or PTX
   std::vector<std::size_t> kernels;  ///< their numbers among those that were compiled
   std::vector<std::string> entries;  ///< the names of their entry points
 };

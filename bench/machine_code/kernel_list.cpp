@@ -86,6 +86,17 @@ void add_own_gemm(collector& found, context& ctx, T* memory) {
   });
 }
 
+/// A product on a matrix engine with tiles of this shape.
+void add_engine_gemm(collector& found, context& ctx, detail::joint_matrix_tile tile, float* memory) {
+  auto* const factor = reinterpret_cast<bfloat16*>(memory);
+  const auto matrix = [](auto* data) { return contiguous(data, 1, 64, 64); };
+  found.add_dry("gemm", ctx, [&](context& dry) {
+    operation op(dry, "gemm");
+    detail::gemm_joint_matrix(op, {1, matrix(factor), matrix(factor), 0, matrix(memory)}, {tile, 1, 1, 4, 64});
+    return op.submit();
+  });
+}
+
 template <class... Kernels>
 std::vector<const detail::kernel_description*> descriptions() {
   return {&detail::description<Kernels>...};
@@ -104,7 +115,7 @@ void add_of_waiting_functions(collector& found) {
 
 }  // namespace
 
-std::vector<listed_kernel> gpu_kernels(const sycl::device& device) {
+std::vector<listed_kernel> gpu_kernels(const sycl::device& device, std::optional<detail::joint_matrix_tile> engine) {
   collector found;
   const sycl::queue queue(device, sycl::property::queue::in_order());
   for (const lane_layout& layout : gpu_layouts(properties(device))) {
@@ -114,6 +125,7 @@ std::vector<listed_kernel> gpu_kernels(const sycl::device& device) {
     add_own_gemm(found, ctx, reinterpret_cast<float*>(any));
     add_own_gemm(found, ctx, any);
     add_own_gemm(found, ctx, reinterpret_cast<bfloat16*>(any));
+    if (engine) add_engine_gemm(found, ctx, *engine, reinterpret_cast<float*>(any));
     add_functions(found, ctx);
   }
   add_of_waiting_functions<float, 32>(found);

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <nullscope/core/kernel.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <sycl/sycl.hpp>
 #include <vector>
+
+#include "lib/src/linalg/gemm_joint_matrix_plan.hpp"
 
 namespace nullscope::bench {
 
@@ -16,8 +19,7 @@ struct listed_kernel {
 };
 
 /// Each kernel once, with the public functions that launch it. `device` lends its queue to the dry runs; what it is
-/// does not matter, as long as it has fp64. Left out are products on matrix engines: the compiler of a device that has
-/// no such engine crashes on them.
-std::vector<listed_kernel> gpu_kernels(const sycl::device& device);
+/// does not matter, as long as it has fp64. `engine` is the tile of the GPU's matrix engine, if it has one.
+std::vector<listed_kernel> gpu_kernels(const sycl::device& device, std::optional<detail::joint_matrix_tile> engine);
 
 }  // namespace nullscope::bench

@@ -12,17 +12,22 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import amd
+import executed
 import intel
 import nvidia
 import packages
+import spirv_tools
 from figures import Figures, short_name
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 VENDORS = (intel, nvidia, amd)
 TARGETS = {target: vendor for vendor in VENDORS for target in vendor.TARGETS}
+EXECUTED = ("sm_80", "sm_90")
 
 DESCRIPTION = """Lists every kernel that the library would launch on a GPU (a dry run, nothing executes), compiles each with the compiler
-of the vendor, and prints registers, spills and instructions. Compilers come from Debian's packages, unpacked into the cache folder."""
+of the vendor, and prints registers, spills and instructions. Compilers come from Debian's packages, unpacked into the cache folder.
+
+With --execute, functions of the library run on a GPU that is not there: their kernels' PTX is executed on the host, and counted."""
 EPILOG = """columns:
   registers     that the kernel uses; lanes: work-items of a sub-group
   spilled       registers that did not fit and live in memory; 0 is what a kernel should have
@@ -30,12 +35,22 @@ EPILOG = """columns:
   occupancy     share of the most sub-groups per core that the registers leave room for
   products      share of multiply-adds among the instructions of the hottest loop
 
+columns of --execute, for all launches of a kernel:
+  instructions  of warps
+  fma ... branch  shares of these. float: other arithmetic of floats; move: also conversions of addresses and parameters of calls, mostly
+                free on a device; local: arrays and spilled registers in memory; sync: barriers, shuffles and votes
+  lanes         that took part in an instruction, of 32
+  conflicts     share of the cycles of shared memory that conflicts of banks add
+  bytes         of global memory in sectors of 32, as if there was no cache
+
 exit codes: 0 all kernels compile and none spills, but for those that exceptions.json excuses; 1 otherwise; 2 wrong arguments
 
 examples:
   ./run machine-code
   ./run machine-code --target dg2 --operation attention
-  ./run machine-code --target pvc --json pvc.json"""
+  ./run machine-code --target pvc --json pvc.json
+  ./run machine-code --execute sm_80
+  ./run machine-code --execute sm_80 --kernel attention --json attention.json"""
 
 
 class Exceptions:
@@ -52,9 +67,11 @@ class Exceptions:
         return None
 
 
-def kernel_images(program, folder, operation, sub_group, per_module=0):
-    """The index of the SPIR-V that the program writes into the folder."""
-    command = [program, folder, "--smallest-sub-group", str(sub_group)]
+def kernel_images(program, folder, operation, compiler, per_module=0):
+    """The index of what the program writes into the folder: SPIR-V, or the PTX of the compiler's processor."""
+    command = [program, folder, "--smallest-sub-group", str(compiler.smallest_sub_group)]
+    command += ["--ptx", compiler.ptx] if compiler.ptx else []
+    command += ["--matrix-engine", compiler.matrix_engine] if compiler.matrix_engine else []
     command += ["--operation", operation] if operation else []
     command += ["--module-kernels", str(per_module)] if per_module else []
     done = subprocess.run(command, check=False)
@@ -72,20 +89,35 @@ def compile_module(compiler, program, folder, file, kernels):
     results = []
     for kernel in kernels:
         with tempfile.TemporaryDirectory() as alone:
-            index = kernel_images(program, alone, kernel["kernel"], compiler.smallest_sub_group, per_module=1)
+            index = kernel_images(program, alone, kernel["kernel"], compiler, per_module=1)
             single = next(entry for entry in index if entry["kernel"] == kernel["kernel"])
             figures = compiler.compile(os.path.join(alone, single["file"]), [single["entry"]])[single["entry"]]
             results.append((kernel, figures))
     return results
 
 
+def wrong_modules(folder, index):
+    """The modules of SPIR-V that are not valid, with what spirv-val says."""
+    try:
+        validator = spirv_tools.validator()
+    except packages.Unavailable as failure:
+        print(f"machine-code: SPIR-V is not validated: {failure}", file=sys.stderr)
+        return {}
+    files = {kernel["file"] for kernel in index if kernel["file"].endswith(".spv")}
+    found = {file: spirv_tools.error_of(validator, os.path.join(folder, file)) for file in files}
+    return {file: error for file, error in found.items() if error}
+
+
 def measure(compiler, program, operation):
     with tempfile.TemporaryDirectory() as folder:
-        index = kernel_images(program, folder, operation, compiler.smallest_sub_group)
+        index = kernel_images(program, folder, operation, compiler)
         modules = {}
         results = [(kernel, Figures(error=kernel["error"].strip().splitlines()[-1])) for kernel in index if kernel["error"]]
+        wrong = {} if compiler.ptx else wrong_modules(folder, index)
         for kernel in index:
-            if not kernel["error"]:
+            if kernel["file"] in wrong:
+                results.append((kernel, Figures(error=f"not valid: {wrong[kernel['file']].splitlines()[0]}")))
+            elif not kernel["error"]:
                 modules.setdefault(kernel["file"], []).append(kernel)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             jobs = [pool.submit(compile_module, compiler, program, folder, file, kernels) for file, kernels in modules.items()]
@@ -131,14 +163,28 @@ def as_json(results, target, compiler):
             "kernels": [{**kernel, **vars(figures)} for kernel, figures in results]}
 
 
+def execute(args):
+    counted = executed.run(args.program, args.execute, args.kernel)
+    executed.print_table(executed.table(counted), args.markdown)
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as file:
+            json.dump(counted, file, indent=1)
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./run machine-code", description=DESCRIPTION, epilog=EPILOG,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default="pvc", choices=TARGETS, help="the GPU (default pvc)")
     parser.add_argument("--operation", default="", help="only kernels whose operation or name contains this")
+    parser.add_argument("--execute", choices=EXECUTED, help="execute kernels that are compiled for this processor, and count")
+    parser.add_argument("--kernel", default="", help="with --execute: only kernels and functions whose name contains this")
+    parser.add_argument("--markdown", action="store_true", help="with --execute: the table as one for docs/")
     parser.add_argument("--json", metavar="FILE", help="also write all figures as JSON")
     parser.add_argument("--program", required=True, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.execute:
+        return execute(args)
     try:
         compiler = TARGETS[args.target].Compiler(args.target)
     except packages.Unavailable as failure:

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: SPIR-V -> LLVM IR (llvm-spirv 15) -> PTX (LLVM 19 of Debian, libdevice of CUDA) -> ptxas of the CUDA tool kit."""
+"""NVIDIA GPUs: PTX of the run-time compiler -> ptxas of the CUDA tool kit."""
 
 import os
 import re
@@ -6,31 +6,12 @@ import shutil
 import subprocess
 import tempfile
 
-import llvm_tools
 import packages
 from figures import Figures, hottest_loop
-from spirv_to_llvm import math_library, Target
 
 TARGETS = {"sm_80": "A100", "sm_90": "H100"}
 MODEL = "NVIDIA"
 REGISTERS, MOST_WARPS = 65536, 64
-
-
-def registers_ir():
-    """The numbers of work-item and group, from special registers."""
-    names = {"item_id": "tid", "group_id": "ctaid", "group_size": "ntid", "group_count": "nctaid"}
-    text = ""
-    for function, register in names.items():
-        for d, letter in enumerate("xyz"):
-            intrinsic = f"llvm.nvvm.read.ptx.sreg.{register}.{letter}"
-            text += (f"define i64 @{function}_{d}() alwaysinline {{\n  %x = call i32 @{intrinsic}()\n  %r = zext i32 %x to i64\n"
-                     f"  ret i64 %r\n}}\ndeclare i32 @{intrinsic}()\n")
-    return text + ("define void @wait_for_group() alwaysinline convergent {\n  call void @llvm.nvvm.barrier0()\n  ret void\n}\n"
-                   "declare void @llvm.nvvm.barrier0() convergent\n")
-
-
-LIBRARY, DECLARATIONS = math_library(lambda name, kind: f"__nv_{name}{'f' if kind == 'float' else ''}")
-TARGET = Target("nvptx64-nvidia-cuda", {0: 0, 1: 1, 2: 1, 3: 3, 4: 0}, "ptx_kernel", registers_ir(), LIBRARY, DECLARATIONS)
 
 
 def cuda_folder():
@@ -45,30 +26,26 @@ def cuda_folder():
 
 class Compiler:
     smallest_sub_group = 0
+    matrix_engine = "tensor-cores"
 
     def __init__(self, target):
         self.target = target
+        self.ptx = target  # what the modules are
         self.cuda = cuda_folder()
-        self.tools = llvm_tools.Tools()
-        self.libdevice = os.path.join(self.cuda, "nvvm", "libdevice", "libdevice.10.bc")
 
     def version(self):
         text = subprocess.run([os.path.join(self.cuda, "bin", "ptxas"), "--version"], capture_output=True, text=True, check=False).stdout
         release = re.search(r"release ([\d.]+)", text)
-        return f"llvm-spirv 15, LLVM 19, ptxas {release.group(1) if release else '?'}"
+        return f"PTX of oneAPI's run-time compiler, ptxas {release.group(1) if release else '?'}"
 
     def compile(self, module, entries):
         with tempfile.TemporaryDirectory() as folder:
-            error, assembly = self.tools.assemble(module, TARGET, self.target, [self.libdevice], folder, "ptx")
             cubin = os.path.join(folder, "out.cubin")
-            log = ""
-            if not error:
-                done = subprocess.run([os.path.join(self.cuda, "bin", "ptxas"), "-v", f"-arch={self.target}", assembly, "-o", cubin],
-                                      capture_output=True, text=True, check=False)
-                log = done.stdout + done.stderr
-                error = "" if done.returncode == 0 else log.strip().splitlines()[0]
-            if error:
-                return None if len(entries) > 1 else {entries[0]: Figures(error=error)}
+            done = subprocess.run([os.path.join(self.cuda, "bin", "ptxas"), "-v", f"-arch={self.target}", module, "-o", cubin],
+                                  capture_output=True, text=True, check=False)
+            log = done.stdout + done.stderr
+            if done.returncode != 0:
+                return None if len(entries) > 1 else {entries[0]: Figures(error=log.strip().splitlines()[0])}
             return {entry: figures_of(f"__sycl_kernel_{entry}", log, self.listing(cubin)) for entry in entries}
 
     def listing(self, cubin):

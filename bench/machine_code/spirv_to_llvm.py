@@ -1,4 +1,4 @@
-"""From SPIR-V to LLVM IR for NVIDIA's and AMD's back ends: llvm-spirv reads it, and what OpenCL leaves open (address spaces, calling
+"""From SPIR-V to LLVM IR for AMD's back end: llvm-spirv reads it, and what OpenCL leaves open (address spaces, calling
 conventions, work-item functions, mathematics) is filled in for the target."""
 
 import dataclasses
