@@ -182,6 +182,7 @@ kernel_target::kernel_target(const sycl::device& device)
   namespace info = sycl::info;
   const sycl::platform platform = device.get_platform();
   if (device.is_cpu()) {
+    options.emplace_back("-DNULLSCOPE_NO_SHUFFLES");
     std::ranges::copy(x86_options(platform.get_info<info::platform::vendor>()), std::back_inserter(options));
   }
   sub_group_sizes = properties(device).sub_group_sizes;
