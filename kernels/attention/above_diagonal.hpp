@@ -9,7 +9,7 @@
 
 namespace nullscope::kernels {
 
-/// x (batch, rows, columns): x_ij = 0 where j - i > last, the place of the diagonal in the tile. A team takes
+/// x (batch, rows, columns): x_ij = 0 where j - i > last, the place of the diagonal in the tile. A group takes
 /// `rows_per_group` rows.
 template <class T, int W, int Items>
 struct clear_above_diagonal {
@@ -21,8 +21,8 @@ struct clear_above_diagonal {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    for (row_range rows(x, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    const group<Items> members(item, local);
+    for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       const std::int64_t seen = sycl::clamp(i.row + last + 1, std::int64_t{0}, x.extent[2]);
       const auto unseen = row_of<W>(x, i).from(seen);

@@ -11,8 +11,8 @@
 #include "kernels/attention/bias.hpp"
 #include "kernels/attention/bias_gradient.hpp"
 #include "kernels/attention/shape.hpp"
-#include "kernels/core/sub_groups.hpp"
-#include "kernels/core/work_group.hpp"
+#include "kernels/group/group.hpp"
+#include "kernels/group/sub_group_size.hpp"
 #include "kernels/linalg/tile.hpp"
 
 namespace nullscope::kernels {
@@ -66,37 +66,40 @@ struct attention_backward {
     return 2 * panels * Shape::rows * Shape::score_stride * static_cast<std::int64_t>(sizeof(T));
   }
 
+  using items = group<Shape::work_items>;
+
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const std::int64_t group = item.get_group(0), matrix = group / chunks, chunk = group % chunks;
+    const items members(item);
+    const std::int64_t matrix = members.number() / chunks, chunk = members.number() % chunks;
     const std::int64_t queries = log_sum_exp.extent[2];
     const range of_keys(keys, Shape::key_block, chunk, chunks);
     const range of_queries(queries, panels * Shape::rows, (chunk + phase) % chunks, chunks);
     T* weights = reinterpret_cast<T*>(local);
     T* d_scores = weights + panels * Shape::rows * Shape::score_stride;
     if (phase == 0) {
-      clear_rows(item, d_k + matrix * padded_rows(keys) * padded_columns(dk), of_keys, padded_columns(dk));
-      clear_rows(item, d_v + matrix * padded_rows(keys) * padded_columns(dv), of_keys, padded_columns(dv));
-      clear_rows(item, d_q + matrix * padded_rows(queries) * padded_columns(dk), of_queries, padded_columns(dk));
+      clear_rows(members, d_k + matrix * padded_rows(keys) * padded_columns(dk), of_keys, padded_columns(dk));
+      clear_rows(members, d_v + matrix * padded_rows(keys) * padded_columns(dv), of_keys, padded_columns(dv));
+      clear_rows(members, d_q + matrix * padded_rows(queries) * padded_columns(dk), of_queries, padded_columns(dk));
     }
     const std::int64_t batch = matrix / log_sum_exp.extent[1], step = panels * Shape::rows;
     const std::int64_t last_key = std::min(of_keys.last, visibility.keys_of(batch, queries - 1, keys));
     for (std::int64_t key0 = of_keys.first; key0 < last_key; key0 += Shape::key_block) {
       const std::int64_t unseeing = std::max<std::int64_t>(visibility.first_query_of(key0) - of_queries.first, 0);
-      barrier<one_work_item>(item);
+      members.barrier();
       for (std::int64_t row0 = of_queries.first + unseeing / step * step; row0 < of_queries.last; row0 += step) {
         const std::int64_t rows = std::min(step, of_queries.last - row0);
         const std::int64_t visible = visibility.keys_of(batch, row0 + rows - 1, keys) - key0;  // at least one
-        one_block(item,
+        one_block(members,
                   {matrix, key0, row0, static_cast<int>(std::min<std::int64_t>(Shape::key_block, visible)),
                    static_cast<int>(rows), chunk},
                   weights, d_scores);
       }
     }
     if (phase + 1 < chunks) return;
-    barrier<one_work_item>(item);
-    write_rows(item, matrix, d_q, of_queries, scale, to_q);
-    write_rows(item, matrix, d_k, of_keys, scale, to_k);
-    write_rows(item, matrix, d_v, of_keys, T(1), to_v);
+    members.barrier();
+    write_rows(members, matrix, d_q, of_queries, scale, to_q);
+    write_rows(members, matrix, d_k, of_keys, scale, to_k);
+    write_rows(members, matrix, d_v, of_keys, T(1), to_v);
   }
 
  private:
@@ -116,19 +119,19 @@ struct attention_backward {
     std::int64_t chunk;
   };
 
-  static void clear_rows(const sycl::nd_item<1>& item, T* gradient, const range& rows, std::int64_t stride) {
+  static void clear_rows(const items& members, T* gradient, const range& rows, std::int64_t stride) {
     const std::int64_t end = padded_rows(rows.last) * stride;
-    std::int64_t i = rows.first * stride + static_cast<std::int64_t>(item.get_local_id(0)) * Shape::width;
+    std::int64_t i = rows.first * stride + std::int64_t{members.rank()} * Shape::width;
     for (; i < end; i += Shape::width * Shape::work_items) store(gradient + i, lanes(T(0)));
   }
 
   /// Rows of to (batch, heads, tokens, d) = factor times those of sums (matrices, padded tokens, padded d).
-  static void write_rows(const sycl::nd_item<1>& item, std::int64_t matrix, const T* sums, const range& rows, T factor,
+  static void write_rows(const items& members, std::int64_t matrix, const T* sums, const range& rows, T factor,
                          const view<T, 4>& to) {
     const std::int64_t d = to.extent[3], stride = padded_columns(d), heads = to.extent[1];
     const T* from = sums + matrix * padded_rows(to.extent[2]) * stride;
     T* base = to.data + matrix / heads * to.stride[0] + matrix % heads * to.stride[1];
-    std::int64_t i = rows.first * stride + static_cast<std::int64_t>(item.get_local_id(0)) * Shape::width;
+    std::int64_t i = rows.first * stride + std::int64_t{members.rank()} * Shape::width;
     for (; i < rows.last * stride; i += Shape::width * Shape::work_items) {
       const std::int64_t row = i / stride, column = i % stride;
       T* place = base + row * to.stride[2] + column * to.stride[3];
@@ -141,8 +144,8 @@ struct attention_backward {
     }
   }
 
-  void one_block(const sycl::nd_item<1>& item, const block& b, T* weights, T* d_scores) const {
-    const int id = static_cast<int>(item.get_local_id(0));
+  void one_block(const items& members, const block& b, T* weights, T* d_scores) const {
+    const int id = members.rank();
     const int lane = id % Shape::lanes, worker = id / Shape::lanes;
     const int tiles = (b.count + Shape::rows - 1) / Shape::rows;  // of keys as rows
     for (int column = 0; column < tiles * Shape::rows; column += Shape::columns) {
@@ -150,7 +153,7 @@ struct attention_backward {
         scores(b, row, column, weights, d_scores, lane);
       }
     }
-    barrier<one_work_item>(item);
+    members.barrier();
     if (d_bias.is_wanted()) {
       d_bias.template add<Shape>(id, {b.matrix, b.chunk, b.row0, b.key0, b.rows, b.count}, d_scores);
     }
@@ -178,7 +181,7 @@ struct attention_backward {
                                             d_k + key * padded_columns(dk) + c, padded_columns(dk), lane);
       }
     }
-    barrier<one_work_item>(item);
+    members.barrier();
   }
 
   /// Row `token` of the panel that has column c.

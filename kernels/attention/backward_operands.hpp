@@ -44,18 +44,18 @@ struct attention_backward_operands {
   }
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Shape::lanes> members(item, local);
-    const std::int64_t group = item.get_group(0);
+    group<Shape::lanes> members(item, local);
     if constexpr (one_work_item) {
-      const std::int64_t end = std::min((group + 1) * blocks_per_group, matrices * blocks_of_matrix());
-      for (std::int64_t i = group * blocks_per_group; i < end; ++i) one_block(members, i);
+      const std::int64_t first = members.number() * blocks_per_group;
+      const std::int64_t end = std::min(first + blocks_per_group, matrices * blocks_of_matrix());
+      for (std::int64_t i = first; i < end; ++i) one_block(members, i);
     } else {
-      one_block(members, group);
+      one_block(members, members.number());
     }
   }
 
  private:
-  void one_block(team<Shape::lanes>& members, std::int64_t index) const {
+  void one_block(group<Shape::lanes>& members, std::int64_t index) const {
     const std::int64_t matrix = index / blocks_of_matrix();
     std::int64_t rest = index % blocks_of_matrix();  // among the blocks from the next part on
     const auto copy = [&](const auto& part) {
@@ -81,7 +81,7 @@ struct attention_backward_operands {
   }
 
   template <int W>
-  void multiply_rows(team<Shape::lanes>& members, std::int64_t matrix, std::int64_t first, std::int64_t last) const {
+  void multiply_rows(group<Shape::lanes>& members, std::int64_t matrix, std::int64_t first, std::int64_t last) const {
     for (std::int64_t i = first; i < last; ++i) {
       const row<const T, W> x = row_at<W>(out, matrix, i), y = row_at<W>(d_out_rows.x, matrix, i);
       pack<T, W> sum(T(0));

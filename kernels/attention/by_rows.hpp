@@ -15,7 +15,7 @@ namespace nullscope::kernels {
 
 /// u (heads, keys, c), with zeros from column `rank` on; p (heads, queries, c) comes as A U. With n = i + 1 + keys -
 /// queries keys that query i sees, and G = sum of u_j u_j^T over them, row i of p becomes y_i = G^+ p_i: then <y_i,
-/// u_j> are the weights of the projected row. One team per head:
+/// u_j> are the weights of the projected row. One group per head:
 ///
 /// - While the rows of U span less than all `rank` dimensions, `basis` (c, ld) holds an orthonormal basis of their
 ///   span, and everything is computed in its coordinates, where G = R^T R has full rank. A row belongs to the span if
@@ -45,8 +45,8 @@ struct attention_by_rows {
   static constexpr std::int64_t memory_of(std::int64_t columns) { return (3 * columns + 5) * padded(columns); }
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const std::int64_t head = item.get_group(0), columns = u.extent[2], ld = padded(columns), full = rank(head);
+    group<Items> members(item, local);
+    const std::int64_t head = members.number(), columns = u.extent[2], ld = padded(columns), full = rank(head);
     if (full < 0) return fill(members, head, std::numeric_limits<T>::quiet_NaN());
     T* const mine = memory + head * memory_of(columns);
     for (std::int64_t i = members.rank() * W; i < memory_of(columns); i += Items * W) store(mine + i, numbers(T(0)));
@@ -105,13 +105,13 @@ struct attention_by_rows {
   }
 
  private:
-  static T dot(team<Items>& members, const T* a, const T* b, std::int64_t ld) {
+  static T dot(group<Items>& members, const T* a, const T* b, std::int64_t ld) {
     numbers sum(T(0));
     for (std::int64_t c = members.rank() * W; c < ld; c += Items * W) sum = fma(load<W>(a + c), load<W>(b + c), sum);
     return members.sum(sum);
   }
 
-  T longest_row(team<Items>& members, std::int64_t head) const {
+  T longest_row(group<Items>& members, std::int64_t head) const {
     T longest(0);
     for (std::int64_t key = members.rank(); key < u.extent[1]; key += Items) {
       T square(0);
@@ -122,7 +122,7 @@ struct attention_by_rows {
   }
 
   /// coordinates = basis x, and x loses its part in the span. Twice, so that what is left is orthogonal to rounding.
-  static void split(team<Items>& members, const T* basis, T* x, T* coordinates, std::int64_t size, std::int64_t ld) {
+  static void split(group<Items>& members, const T* basis, T* x, T* coordinates, std::int64_t size, std::int64_t ld) {
     for (std::int64_t c = members.rank() * W; c < ld; c += Items * W) store(coordinates + c, numbers(T(0)));
     members.barrier();
     for (int pass = 0; pass < 2; ++pass) {
@@ -139,7 +139,7 @@ struct attention_by_rows {
   }
 
   /// x = coordinates basis.
-  static void combine(team<Items>& members, const T* basis, const T* coordinates, T* x, std::int64_t size,
+  static void combine(group<Items>& members, const T* basis, const T* coordinates, T* x, std::int64_t size,
                       std::int64_t ld) {
     members.barrier();
     for (std::int64_t c = members.rank() * W; c < ld; c += Items * W) {
@@ -151,7 +151,7 @@ struct attention_by_rows {
   }
 
   /// Row `query` of p, and its sums; zeros if there is no y.
-  void put(const team<Items>& members, std::int64_t head, std::int64_t query, const T* y, T square, T sum) const {
+  void put(const group<Items>& members, std::int64_t head, std::int64_t query, const T* y, T square, T sum) const {
     for (std::int64_t c = members.rank(); c < p.extent[2]; c += Items) p(head, query, c) = y == nullptr ? T(0) : y[c];
     if (members.rank() == 0) {
       row_sums(head, query, 0) = square;
@@ -161,7 +161,7 @@ struct attention_by_rows {
   }
 
   /// Column j is <u_j, sum of y_i over the queries that see j>: from the last one on.
-  void receive(team<Items>& members, std::int64_t head, T* sum, std::int64_t before, std::int64_t ld) const {
+  void receive(group<Items>& members, std::int64_t head, T* sum, std::int64_t before, std::int64_t ld) const {
     members.barrier();
     for (std::int64_t c = members.rank() * W; c < ld; c += Items * W) store(sum + c, numbers(T(0)));
     members.barrier();
@@ -177,7 +177,7 @@ struct attention_by_rows {
     }
   }
 
-  void fill(const team<Items>& members, std::int64_t head, T value) const {
+  void fill(const group<Items>& members, std::int64_t head, T value) const {
     for (std::int64_t i = members.rank(); i < p.extent[1]; i += Items) {
       for (std::int64_t c = 0; c < p.extent[2]; ++c) p(head, i, c) = value;
       for (int which : {0, 1}) row_sums(head, i, which) = value;

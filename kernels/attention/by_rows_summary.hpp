@@ -7,11 +7,11 @@
 #include <sycl/sycl.hpp>
 
 #include "kernels/attention/effective_summary.hpp"
-#include "kernels/simd/team.hpp"
+#include "kernels/group/group.hpp"
 
 namespace nullscope::kernels {
 
-/// One team per head adds up what attention_by_rows found for each row. The correlation is that of the pairs that the
+/// One group per head adds up what attention_by_rows found for each row. The correlation is that of the pairs that the
 /// mask lets see.
 template <class T, class Sum, int Items>
 struct by_rows_summary {
@@ -26,8 +26,8 @@ struct by_rows_summary {
   Sum pairs;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const std::int64_t head = item.get_group(0);
+    group<Items> members(item, local);
+    const std::int64_t head = members.number();
     Sum raw_squares(0), squares(0), sum(0);
     for (std::int64_t i = members.rank(); i < row_squares.extent[1]; i += Items) {
       raw_squares += static_cast<Sum>(row_squares(head, i));

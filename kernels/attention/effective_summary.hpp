@@ -7,7 +7,7 @@
 #include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
-#include "kernels/simd/team.hpp"
+#include "kernels/group/group.hpp"
 
 namespace nullscope::kernels {
 
@@ -70,8 +70,8 @@ struct effective_summary {
   std::int64_t queries, visible_queries, keys;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const std::int64_t head = item.get_group(0), columns = p_sums.extent[3];
+    group<Items> members(item, local);
+    const std::int64_t head = members.number(), columns = p_sums.extent[3];
     Sum squares = 0, total = 0;  // |P|^2 and sum A_perp, this work-item's columns
     for (std::int64_t c = members.rank(); c < columns; c += Items) {
       const Sum p_column = over_blocks(p_sums, head, 0, c);

@@ -12,7 +12,7 @@
 namespace nullscope::kernels {
 
 /// out (batch, rows) = -sum_j a_ij ln a_ij for a (batch, rows, columns), in nats. What is below the smallest normal
-/// number adds nothing. A team takes `rows_per_group` rows.
+/// number adds nothing. A group takes `rows_per_group` rows.
 template <class T, int W, int Items>
 struct row_entropy {
   static constexpr const char* source = __FILE__;
@@ -24,8 +24,8 @@ struct row_entropy {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    for (row_range rows(a, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    group<Items> members(item, local);
+    for (row_range rows(a, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       const auto from = row_of<W>(a, i);
       T total[1];

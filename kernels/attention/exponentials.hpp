@@ -15,8 +15,8 @@
 namespace nullscope::kernels {
 
 /// x (batch, heads, rows, columns) = exp(x + bias - log_sum_exp of the row) where the query of the row sees the key of
-/// the column, 0 elsewhere. The tile's first row is query `first_query`, its first column key `first_key`. One team per
-/// row, `rows_per_group` rows one after the other.
+/// the column, 0 elsewhere. The tile's first row is query `first_query`, its first column key `first_key`. One group
+/// per row, `rows_per_group` rows one after the other.
 template <class T, int W, int Items>
 struct attention_exponentials {
   static constexpr const char* source = __FILE__;
@@ -32,8 +32,8 @@ struct attention_exponentials {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    const std::int64_t first = static_cast<std::int64_t>(item.get_group(0)) * rows_per_group;
+    const group<Items> members(item, local);
+    const std::int64_t first = members.number() * rows_per_group;
     const std::int64_t last = std::min(first + rows_per_group, x.extent[0] * x.extent[1] * x.extent[2]);
     for (std::int64_t i = first; i < last; ++i) {
       const std::int64_t row = i % x.extent[2], matrix = i / x.extent[2];
@@ -42,7 +42,7 @@ struct attention_exponentials {
   }
 
  private:
-  void one_row(const team<Items>& members, std::int64_t batch, std::int64_t head, std::int64_t r) const {
+  void one_row(const group<Items>& members, std::int64_t batch, std::int64_t head, std::int64_t r) const {
     const std::int64_t query = first_query + r;
     const T offset = log_sum_exp(batch, head, query);
     const bool sees_nothing = offset == -std::numeric_limits<T>::infinity();

@@ -12,7 +12,7 @@
 #include "kernels/attention/exp2.hpp"
 #include "kernels/attention/local.hpp"
 #include "kernels/attention/shape.hpp"
-#include "kernels/core/sub_groups.hpp"
+#include "kernels/group/sub_group_size.hpp"
 #include "kernels/linalg/tile.hpp"
 
 namespace nullscope::kernels {
@@ -48,10 +48,11 @@ struct attention_forward {
   score_exponential<T> exponential = {};
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const int id = static_cast<int>(item.get_local_id(0));
+    const group<Shape::work_items> members(item);
+    const int id = members.rank();
     const int lane = id % Shape::lanes, worker = id / Shape::lanes;
-    const std::int64_t matrix = item.get_group(0) / query_blocks;
-    const std::int64_t row0 = item.get_group(0) % query_blocks * panels * Shape::rows;
+    const std::int64_t matrix = members.number() / query_blocks;
+    const std::int64_t row0 = members.number() % query_blocks * panels * Shape::rows;
     const std::int64_t batch = matrix / q.extent[1], head = matrix % q.extent[1];
     const attention_local<T, Shape> memory(local, panels, q.extent[3], out.extent[3]);
 
@@ -64,35 +65,35 @@ struct attention_forward {
       begin(memory, panel, batch, head, row0, lane);
     }
     memory.forget(id);
-    barrier<false>(item);
+    members.barrier();
     const std::int64_t visible = visibility.keys_of(batch, last_row, keys);
     for (std::int64_t key0 = 0; key0 < visible; key0 += Shape::key_block) {
       const key_range block{matrix, batch, row0, key0, std::min<std::int64_t>(Shape::key_block, visible - key0)};
       const int turn = static_cast<int>(key0 / Shape::key_block % 2);
-      barrier<false>(item);
+      members.barrier();
       for (std::int64_t panel = worker; panel < used; panel += Shape::workers) {
         const std::int64_t first = panel * Shape::rows;
         const int count = seen_by(block, first + Shape::rows - 1);
         T* scores = memory.scores + worker * Shape::rows * Shape::score_stride;
         multiply_keys(memory, panel, block, count, scores, lane);
-        barrier<false>(item);
+        members.barrier();
         bool is_calm = false;
         if (key0 > 0) {
           // All work-items take the same branch: there are barriers in it.
-          is_calm = memory.all_agree(item, exponentiate(memory, first, scores, block, turn, lane));
+          is_calm = memory.all_agree(members, exponentiate(memory, first, scores, block, turn, lane));
           if (!is_calm) {
             multiply_keys(memory, panel, block, count, scores, lane);
-            barrier<false>(item);
+            members.barrier();
           }
         }
         if (!is_calm) {
-          raise_offsets(item, memory, first, scores, block, turn, lane);
+          raise_offsets(members, memory, first, scores, block, turn, lane);
           exponentiate(memory, first, scores, block, turn, lane);
         }
-        barrier<false>(item);
+        members.barrier();
         memory.forget(id);
         multiply_values(memory, panel, block, count, scores, lane);
-        barrier<false>(item);
+        members.barrier();
       }
     }
     const int turn = static_cast<int>((visible + Shape::key_block - 1) / Shape::key_block % 2);
@@ -165,13 +166,13 @@ struct attention_forward {
   }
 
   /// The offset of each row of the panel becomes its largest score so far; sums and out follow.
-  void raise_offsets(const sycl::nd_item<1>& item, const attention_local<T, Shape>& memory, std::int64_t first,
-                     const T* scores, const key_range& block, int turn, int lane) const {
+  void raise_offsets(const group<Shape::work_items>& members, const attention_local<T, Shape>& memory,
+                     std::int64_t first, const T* scores, const key_range& block, int turn, int lane) const {
     for (int i = 0; i < Shape::rows; ++i) {
       memory.partial[(first + i) * Shape::lanes + lane] =
           largest_score(scores + i * Shape::score_stride, seen_by(block, first + i), lane);
     }
-    barrier<false>(item);
+    members.barrier();
     T after[Shape::rows];
     for (int i = 0; i < Shape::rows; ++i) {
       const std::int64_t r = first + i;
@@ -187,11 +188,11 @@ struct attention_forward {
       T* out_row = memory.out_panel(0) + r * memory.out_stride;
       for (std::int64_t c = lane; c < memory.out_columns; c += Shape::lanes) out_row[c] *= correction;
     }
-    barrier<false>(item);  // all lanes have read the old offsets
+    members.barrier();  // all lanes have read the old offsets
     if (lane == 0) {
       for (int i = 0; i < Shape::rows; ++i) memory.offset[first + i] = after[i];
     }
-    barrier<false>(item);
+    members.barrier();
   }
 
   /// scores -> exponentials of scaled scores - offset, 0 where not visible; the new sums go to the other turn.

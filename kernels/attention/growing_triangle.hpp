@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <sycl/sycl.hpp>
 
-#include "kernels/simd/team.hpp"
+#include "kernels/group/group.hpp"
 
 namespace nullscope::kernels {
 
 /// r (size, size), upper, row by row with a distance of `ld` numbers, a multiple of W; zeros elsewhere, also in the
-/// rows that `size` grows into. What one team works on.
+/// rows that `size` grows into. What one group works on.
 template <class T, int W, int Items>
 struct growing_triangle {
   using numbers = pack<T, W>;
@@ -18,7 +18,7 @@ struct growing_triangle {
   std::int64_t size, ld;
 
   /// R^T R += x x^T by `size` rotations, which leave zeros in x. 6 size^2 / 2 flops.
-  void append(const team<Items>& members, T* x) const {
+  void append(const group<Items>& members, T* x) const {
     for (std::int64_t k = 0; k < size; ++k) {
       T* const row = r + k * ld;
       const T a = row[k], b = x[k], squares = a * a + b * b;
@@ -37,7 +37,7 @@ struct growing_triangle {
   }
 
   /// y = R^-1 z with z = R^-T b, which overwrites b. Returns |z|^2 = <b, y>. 2 size^2 flops.
-  T solve(team<Items>& members, T* b, T* y) const {
+  T solve(group<Items>& members, T* b, T* y) const {
     T square(0);
     for (std::int64_t c = members.rank() * W; c < ld; c += Items * W) store(y + c, numbers(T(0)));
     members.barrier();

@@ -15,6 +15,7 @@
 #include "kernels/attention/tile_products.hpp"
 #include "kernels/attention/tiles_memory.hpp"
 #include "kernels/core/address_spaces.hpp"
+#include "kernels/group/collectives.hpp"
 #include "kernels/linalg/joint_matrix_target.hpp"
 
 namespace nullscope::kernels {
@@ -84,14 +85,14 @@ struct attention_joint_matrix {
       m.sum_before(r)[lane] = m.squares_before(r)[lane] = 0;
       if (lane == 0) m.offset[r] = lowest;
     }
-    sycl::group_barrier(group);
+    sub_group_barrier(group);
     const std::int64_t last_row = std::min(row0 + rows, out.extent[2]) - 1;
     const std::int64_t visible = visibility.keys_of(batch, last_row, keys), steps = steps_of(visible);
     const std::int64_t seen_by_all = visibility.keys_of(batch, row0, keys);
     std::int64_t waiting = 0;  // the first step whose weights have not met the values
     if (steps > 0) {
       multiply_keys(group, m, matrix, 0, [](int) {});
-      sycl::group_barrier(group);
+      sub_group_barrier(group);
       raise_offsets(group, m, {batch, row0, 0, false}, lane);
     }
     for (std::int64_t step = 0; step < steps; ++step) {
@@ -104,13 +105,13 @@ struct attention_joint_matrix {
         if (step + 1 < steps) multiply_keys(group, m, matrix, step + 1, [](int) {});
         excess = exponentiate(m, block, lane);
       }
-      sycl::group_barrier(group);
+      sub_group_barrier(group);
       if (sycl::reduce_over_group(group, excess, sycl::maximum<float>()) > most_excess) {
         multiply_values(group, m, matrix, waiting, step, visible, lane);
         waiting = step;
         raise_offsets(group, m, block, lane);
         exponentiate(m, block, lane);
-        sycl::group_barrier(group);
+        sub_group_barrier(group);
       }
       m.turn ^= 1;
       if ((step + 1) % block_steps == 0 || step + 1 == steps) {
@@ -198,10 +199,10 @@ struct attention_joint_matrix {
       m.sum_before(r)[lane] *= correction;
       m.squares_before(r)[lane] *= correction * correction;
       for (std::int64_t c = 0; c < m.out_stride; c += SubGroup) (m.outs + r * m.out_stride + c)[lane] *= correction;
-      sycl::group_barrier(group);  // all lanes have read the offset
+      sub_group_barrier(group);  // all lanes have read the offset
       if (lane == 0) m.offset[r] = after;
     }
-    sycl::group_barrier(group);
+    sub_group_barrier(group);
   }
 
   /// All parts, one after the other.
@@ -272,15 +273,15 @@ struct attention_joint_matrix {
         const int key = e % (K * N) / (2 * N) * 2 + e % 2;
         m.values[e].bits = key < masked ? last[e].bits : std::uint16_t(0);
       }
-      sycl::group_barrier(group);
+      sub_group_barrier(group);
       for (int panel = 0; panel < Panels; ++panel) {
         const auto* a = reinterpret_cast<const element*>(m.weights_of(end - 1, panel));
         products::multiply_add(group, in_local(a), in_local(reinterpret_cast<const element*>(m.values)), 1,
                                in_local(m.outs + panel * 2 * M * m.out_stride + column), m.out_stride);
       }
-      sycl::group_barrier(group);
+      sub_group_barrier(group);
     }
-    sycl::group_barrier(group);
+    sub_group_barrier(group);
   }
 
   /// Divides row r by the sum of its exponentials and writes it. A row that sees no key gives zeros.

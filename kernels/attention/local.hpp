@@ -6,7 +6,7 @@
 #include <sycl/sycl.hpp>
 
 #include "kernels/attention/shape.hpp"
-#include "kernels/core/work_group.hpp"
+#include "kernels/group/group.hpp"
 
 namespace nullscope::kernels {
 
@@ -50,11 +50,11 @@ struct attention_local {
   }
 
   /// Whether `mine` is true for all work-items of the group. All of them must call it, and `forget` before the next
-  /// call. (Not every SYCL has work-group reductions on every device.)
-  bool all_agree(const sycl::nd_item<1>& item, bool mine) const {
+  /// call. One number of local memory is enough for it.
+  bool all_agree(const group<Shape::work_items>& members, bool mine) const {
     using flag = sycl::atomic_ref<int, sycl::memory_order::relaxed, sycl::memory_scope::work_group>;
     if (!mine) flag(*objection).store(1);
-    barrier<false>(item);
+    members.barrier();
     return flag(*objection).load() == 0;
   }
 

@@ -11,8 +11,8 @@
 
 namespace nullscope::kernels {
 
-/// out (heads, m, columns): row rows(head, i) of x (heads, queries, columns); NaN for a row that is not there. One team
-/// per row.
+/// out (heads, m, columns): row rows(head, i) of x (heads, queries, columns); NaN for a row that is not there. One
+/// group per row.
 template <class T, int W, int Items>
 struct gather_queries {
   static constexpr const char* source = __FILE__;
@@ -24,8 +24,8 @@ struct gather_queries {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    for (row_range range(out, item.get_group(0), rows_per_group); !range.empty(); range.advance(1)) {
+    const group<Items> members(item, local);
+    for (row_range range(out, members.number(), rows_per_group); !range.empty(); range.advance(1)) {
       const row_index i = range.current();
       const std::int64_t from_row = rows(i.batch, i.row);
       const bool is_there = from_row >= 0 && from_row < x.extent[1];
@@ -39,7 +39,7 @@ struct gather_queries {
 };
 
 /// out (heads, m, keys): the bias of those queries, or 0 without one; -inf for keys that causal attention hides. A row
-/// that is not there gets 0. One team per row.
+/// that is not there gets 0. One group per row.
 template <class T, int Items>
 struct gather_score_bias {
   static constexpr const char* source = __FILE__;
@@ -53,9 +53,9 @@ struct gather_score_bias {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
+    const group<Items> members(item, local);
     const std::int64_t keys = out.extent[2];
-    for (row_range range(out, item.get_group(0), rows_per_group); !range.empty(); range.advance(1)) {
+    for (row_range range(out, members.number(), rows_per_group); !range.empty(); range.advance(1)) {
       const row_index i = range.current();
       const std::int64_t query = rows(i.batch, i.row);
       const bool is_there = query >= 0 && query < queries;

@@ -10,7 +10,7 @@
 
 #include "kernels/attention/bias.hpp"
 #include "kernels/attention/shape.hpp"
-#include "kernels/core/sub_groups.hpp"
+#include "kernels/group/sub_group_size.hpp"
 #include "kernels/linalg/tile.hpp"
 
 namespace nullscope::kernels {

@@ -10,7 +10,7 @@
 namespace nullscope::kernels {
 
 /// a (heads, S, S), m_ij = sum of |a| over the heads -> out (1, S, S) = (1 - residual) m_ij / sum_k m_ik + residual [i
-/// = j]; a row without weight is that of the identity. A team takes `rows_per_group` rows.
+/// = j]; a row without weight is that of the identity. A group takes `rows_per_group` rows.
 template <class T, int W, int Items>
 struct rollout_layer {
   static constexpr const char* source = __FILE__;
@@ -23,8 +23,8 @@ struct rollout_layer {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    for (row_range rows(out, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    group<Items> members(item, local);
+    for (row_range rows(out, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const std::int64_t i = rows.current().row, columns = out.extent[2];
       const auto to = row_of<W>(out, {0, i});
       T total[1];

@@ -11,7 +11,7 @@
 namespace nullscope::kernels {
 
 /// moments (heads, rows, 3): |a|^2, |a_perp|^2 = |p|^2 and the sum of a_perp = p (U^T 1), for rows a of A and p of
-/// P = A U (heads, rows, columns). One team per row.
+/// P = A U (heads, rows, columns). One group per row.
 template <class T, int W, int Items>
 struct attention_row_moments {
   static constexpr const char* source = __FILE__;
@@ -25,8 +25,8 @@ struct attention_row_moments {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    for (row_range rows(p, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    group<Items> members(item, local);
+    for (row_range rows(p, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       const auto of_row = row_of<W>(p, i);
       const row<const T, W> of_ones{&u_columns(i.batch, 0), 1};

@@ -10,8 +10,8 @@
 
 #include "kernels/attention/bias.hpp"
 #include "kernels/attention/shape.hpp"
-#include "kernels/core/sub_groups.hpp"
-#include "kernels/core/work_group.hpp"
+#include "kernels/group/group.hpp"
+#include "kernels/group/sub_group_size.hpp"
 #include "kernels/linalg/tile.hpp"
 
 namespace nullscope::kernels {
@@ -51,17 +51,20 @@ struct attention_tangent {
     return panels * Shape::rows * (2 * Shape::score_stride + Shape::lanes) * static_cast<std::int64_t>(sizeof(T));
   }
 
+  using items = group<Shape::work_items>;
+
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     const std::int64_t queries = d_out.extent[3], step = panels * Shape::rows;
     const std::int64_t blocks = (queries + step - 1) / step;
     const std::int64_t chunks = (d_out.extent[0] + tangents_per_group - 1) / tangents_per_group;
-    const std::int64_t group = item.get_group(0), first = group % chunks * tangents_per_group;
+    const items members(item);
+    const std::int64_t first = members.number() % chunks * tangents_per_group;
     const std::int64_t last = std::min(first + tangents_per_group, d_out.extent[0]);
     block b{};
-    b.matrix = group / chunks / blocks;
+    b.matrix = members.number() / chunks / blocks;
     b.batch = b.matrix / d_out.extent[2];
     b.head = b.matrix % d_out.extent[2];
-    b.row0 = group / chunks % blocks * step;
+    b.row0 = members.number() / chunks % blocks * step;
     b.rows = static_cast<int>(std::min(step, queries - b.row0));
     b.weights = reinterpret_cast<T*>(local);
     b.products = b.weights + step * Shape::score_stride;
@@ -69,15 +72,15 @@ struct attention_tangent {
     const std::int64_t visible = visibility.keys_of(b.batch, b.row0 + b.rows - 1, keys);  // the last query sees most
     for (b.key0 = 0; b.key0 == 0 || b.key0 < visible; b.key0 += Shape::key_block) {
       b.count = static_cast<int>(std::min<std::int64_t>(Shape::key_block, visible - b.key0));
-      for_row_panels(item, b, [&](int row, int lane) {
+      for_row_panels(members, b, [&](int row, int lane) {
         for (int column = 0; column < b.count; column += Shape::columns) weights_of(b, row, column, lane);
       });
       for (std::int64_t t = first; t < last; ++t) {
         const std::int64_t matrix = (b.batch * d_out.extent[0] + t) * d_out.extent[2] + b.head;
-        for_row_panels(item, b, [&](int row, int lane) { products_of(b, matrix, row, lane); });
-        barrier<one_work_item>(item);
-        for_row_panels(item, b, [&](int row, int lane) { add_to_out(b, matrix, t, row, lane); });
-        barrier<one_work_item>(item);
+        for_row_panels(members, b, [&](int row, int lane) { products_of(b, matrix, row, lane); });
+        members.barrier();
+        for_row_panels(members, b, [&](int row, int lane) { add_to_out(b, matrix, t, row, lane); });
+        members.barrier();
       }
     }
   }
@@ -96,8 +99,8 @@ struct attention_tangent {
 
   /// Calls call(row, lane) for the panels of queries that belong to this work-item's worker.
   template <class Call>
-  static void for_row_panels(const sycl::nd_item<1>& item, const block& b, Call call) {
-    const int id = static_cast<int>(item.get_local_id(0));
+  static void for_row_panels(const items& members, const block& b, Call call) {
+    const int id = members.rank();
     const int lane = id % Shape::lanes, worker = id / Shape::lanes;
     for (int row = worker * Shape::rows; row < b.rows; row += Shape::workers * Shape::rows) call(row, lane);
   }

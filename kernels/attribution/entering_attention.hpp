@@ -14,7 +14,7 @@ namespace nullscope::kernels {
 ///
 ///   d_out(t, j) = a (scale s (v_i - out_j) + dv_t),    added to what is there if j == i, written otherwise
 ///
-/// One team per (batch entry, query, tangent): it takes all heads. `rows_per_group` of them one after the other.
+/// One group per (batch entry, query, tangent): it takes all heads. `rows_per_group` of them one after the other.
 template <class T, int W, int Items>
 struct entering_attention {
   static constexpr const char* source = __FILE__;
@@ -33,9 +33,9 @@ struct entering_attention {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
+    const group<Items> members(item, local);
     const std::int64_t tangents = d_out.extent[0], queries = d_out.extent[3];
-    const std::int64_t first = static_cast<std::int64_t>(item.get_group(0)) * rows_per_group;
+    const std::int64_t first = members.number() * rows_per_group;
     const std::int64_t last = std::min(first + rows_per_group, d_out.extent[1] * queries * tangents);
     for (std::int64_t i = first; i < last; ++i) {
       one_row(members, i / tangents / queries, i / tangents % queries, i % tangents);
@@ -43,7 +43,7 @@ struct entering_attention {
   }
 
  private:
-  void one_row(const team<Items>& members, std::int64_t batch, std::int64_t query, std::int64_t t) const {
+  void one_row(const group<Items>& members, std::int64_t batch, std::int64_t query, std::int64_t t) const {
     const std::int64_t i = token[t];
     const bool adds = first_query + query == i;
     for (std::int64_t head = 0; head < d_out.extent[2]; ++head) {

@@ -11,7 +11,7 @@ namespace nullscope::kernels {
 ///
 ///   y (tokens, vectors, d) = J x       or, Transposed,   J^T x
 ///
-/// y may be x. One team per row, `rows_per_group` rows one after the other.
+/// y may be x. One group per row, `rows_per_group` rows one after the other.
 template <class T, int W, int Items, bool Transposed>
 struct layer_norm_product {
   static constexpr const char* source = __FILE__;
@@ -26,14 +26,14 @@ struct layer_norm_product {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    for (row_range rows(x, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    group<Items> members(item, local);
+    for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       one_row(members, rows.current());
     }
   }
 
  private:
-  void one_row(team<Items>& members, row_index i) const {
+  void one_row(group<Items>& members, row_index i) const {
     const std::int64_t columns = x.extent[2];
     const numbers centre(mean(i.batch)), scale(rstd(i.batch)), count(static_cast<T>(columns));
     const row<const T, W> weights{gamma.data, gamma.stride[0]}, from = row_of<W>(x, i);

@@ -19,8 +19,8 @@ struct normalise_rows {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    for (row_range rows(x, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    group<Items> members(item, local);
+    for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       const row<T, W> of = row_of<W>(x, i);
       numbers squares(T(0));

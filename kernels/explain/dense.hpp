@@ -1,4 +1,4 @@
-/// Small dense matrices that one team factors and multiplies: the normal equations of one fit.
+/// Small dense matrices that one group factors and multiplies: the normal equations of one fit.
 ///
 /// Matrices are row by row with a distance of `ld` numbers between rows, a multiple of matrix_step<W>, so that whole
 /// packs can be read and written; what stands beyond the last column has no meaning.
@@ -25,7 +25,7 @@ struct coefficients {
 /// c (Rows, columns) += factor p^T q: c[r][:] += factor sum_k p(k, r) q[k][:], k from 0 to depth - 1, in the columns
 /// from `first` on (rounded down to a whole step). The sums stay in registers.
 template <int Rows, int W, class T, int Items>
-void add_product_rows(const team<Items>& members, T* c, std::int64_t ld, const coefficients<T>& p, const T* q,
+void add_product_rows(const group<Items>& members, T* c, std::int64_t ld, const coefficients<T>& p, const T* q,
                       std::int64_t depth, std::int64_t first, T factor) {
   constexpr int step = matrix_step<W>;
   using numbers = pack<T, step>;
@@ -46,10 +46,10 @@ void add_product_rows(const team<Items>& members, T* c, std::int64_t ld, const c
 
 inline constexpr int product_rows = 4;  // rows of c that share the rows of q
 
-/// c (rows, columns) += factor p^T q. With `upper`, only the columns from the diagonal on have a meaning. The team's
+/// c (rows, columns) += factor p^T q. With `upper`, only the columns from the diagonal on have a meaning. The group's
 /// work-items write columns of their own: barriers are the caller's.
 template <int W, class T, int Items>
-void add_product(const team<Items>& members, T* c, std::int64_t rows, std::int64_t ld, const coefficients<T>& p,
+void add_product(const group<Items>& members, T* c, std::int64_t rows, std::int64_t ld, const coefficients<T>& p,
                  const T* q, std::int64_t depth, T factor, bool upper = false) {
   std::int64_t r = 0;
   const auto part = [&]<int Rows>() {
@@ -62,7 +62,7 @@ void add_product(const team<Items>& members, T* c, std::int64_t rows, std::int64
 
 /// rows[r][:] *= factor, or += factor from[:], in the columns from `first` on.
 template <int W, class T, int Items>
-void scale_row(const team<Items>& members, T* to, std::int64_t ld, T factor, std::int64_t first = 0) {
+void scale_row(const group<Items>& members, T* to, std::int64_t ld, T factor, std::int64_t first = 0) {
   constexpr int step = matrix_step<W>;
   using numbers = pack<T, step>;
   for (std::int64_t c = first / step * step + members.rank() * step; c < ld; c += Items * step) {
@@ -70,7 +70,7 @@ void scale_row(const team<Items>& members, T* to, std::int64_t ld, T factor, std
   }
 }
 template <int W, class T, int Items>
-void add_row(const team<Items>& members, T* to, const T* from, std::int64_t ld, T factor, std::int64_t first = 0) {
+void add_row(const group<Items>& members, T* to, const T* from, std::int64_t ld, T factor, std::int64_t first = 0) {
   constexpr int step = matrix_step<W>;
   using numbers = pack<T, step>;
   for (std::int64_t c = first / step * step + members.rank() * step; c < ld; c += Items * step) {
@@ -78,7 +78,7 @@ void add_row(const team<Items>& members, T* to, const T* from, std::int64_t ld, 
   }
 }
 template <int W, class T, int Items>
-void fill_rows(const team<Items>& members, T* to, std::int64_t rows, std::int64_t ld, T value) {
+void fill_rows(const group<Items>& members, T* to, std::int64_t rows, std::int64_t ld, T value) {
   constexpr int step = matrix_step<W>;
   for (std::int64_t c = members.rank() * step; c < rows * ld; c += Items * step) store(to + c, pack<T, step>(value));
 }
@@ -87,7 +87,7 @@ void fill_rows(const team<Items>& members, T* to, std::int64_t rows, std::int64_
 /// inverse[i] = 1 / u[i][i]. A pivot that is not above `tolerance` depends on the columns before it: its row of u and
 /// its inverse become 0, which leaves its unknown out of what is solved later.
 template <int W, class T, int Items>
-void cholesky(const team<Items>& members, T* a, std::int64_t n, std::int64_t ld, T* inverse, T tolerance) {
+void cholesky(const group<Items>& members, T* a, std::int64_t n, std::int64_t ld, T* inverse, T tolerance) {
   members.barrier();
   for (std::int64_t first = 0; first < n; first += product_rows) {
     const std::int64_t end = first + product_rows < n ? first + product_rows : n;
@@ -116,7 +116,8 @@ void cholesky(const team<Items>& members, T* a, std::int64_t n, std::int64_t ld,
 
 /// b (n, columns) = u^-T b in place.
 template <int W, class T, int Items>
-void solve_transposed(const team<Items>& members, const T* u, const T* inverse, std::int64_t n, std::int64_t ld, T* b) {
+void solve_transposed(const group<Items>& members, const T* u, const T* inverse, std::int64_t n, std::int64_t ld,
+                      T* b) {
   members.barrier();
   for (std::int64_t i = 0; i < n; ++i) {  // each work-item goes down its own columns
     const coefficients<T> above{u + i, ld, 1};
@@ -135,7 +136,7 @@ void solve_transposed(const team<Items>& members, const T* u, const T* inverse, 
 
 /// x (n) = u^-1 u^-T x in place, by one vector.
 template <int W, class T, int Items>
-void solve(team<Items>& members, const T* u, const T* inverse, std::int64_t n, std::int64_t ld, T* x) {
+void solve(group<Items>& members, const T* u, const T* inverse, std::int64_t n, std::int64_t ld, T* x) {
   members.barrier();
   for (std::int64_t k = 0; k < n; ++k) {
     const T known = x[k] * inverse[k];
@@ -155,7 +156,7 @@ void solve(team<Items>& members, const T* u, const T* inverse, std::int64_t n, s
 /// Scales the symmetric matrix a (n, n), whose upper triangle counts, to ones on its diagonal: a[i][j] *= scale[i]
 /// scale[j] with scale[i] = 1 / sqrt(a[i][i]), 0 where the diagonal is not above `least`.
 template <int W, class T, int Items>
-void scale_to_unit_diagonal(const team<Items>& members, T* a, std::int64_t n, std::int64_t ld, T* scale, T least) {
+void scale_to_unit_diagonal(const group<Items>& members, T* a, std::int64_t n, std::int64_t ld, T* scale, T least) {
   members.barrier();
   for (std::int64_t i = members.rank(); i < n; i += Items) {
     const T diagonal = a[i * ld + i];
@@ -170,7 +171,7 @@ void scale_to_unit_diagonal(const team<Items>& members, T* a, std::int64_t n, st
 
 /// inverse (n, n) = scale u^-1 u^-T scale: of the matrix that was scaled and factored. `work` (n, ld) is overwritten.
 template <int W, class T, int Items>
-void invert(const team<Items>& members, const T* u, const T* pivots, const T* scale, std::int64_t n, std::int64_t ld,
+void invert(const group<Items>& members, const T* u, const T* pivots, const T* scale, std::int64_t n, std::int64_t ld,
             T* work, T* inverse) {
   fill_rows<W>(members, work, n, ld, T(0));
   fill_rows<W>(members, inverse, n, ld, T(0));

@@ -7,7 +7,7 @@
 
 namespace nullscope::kernels {
 
-/// points (P, S, d) = baseline + share (input - baseline), input and baseline (S, d), shares (P). One team per row.
+/// points (P, S, d) = baseline + share (input - baseline), input and baseline (S, d), shares (P). One group per row.
 template <class T, int W, int Items>
 struct path_points {
   static constexpr const char* source = __FILE__;
@@ -18,8 +18,8 @@ struct path_points {
   view<T, 3> points;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const std::int64_t tokens = input.extent[0], p = item.get_group(0) / tokens, i = item.get_group(0) % tokens;
+    group<Items> members(item, local);
+    const std::int64_t tokens = input.extent[0], p = members.number() / tokens, i = members.number() % tokens;
     const row<const T, W> from{&baseline(i, 0), 1}, to{&input(i, 0), 1};
     const row<T, W> out{&points(p, i, 0), 1};
     const pack<T, W> share(shares(p));
@@ -31,7 +31,7 @@ struct path_points {
 };
 
 /// figures (P, S, 3): |g|, <g, embedding of the token>, <g, input - baseline> for the gradients g (P, S, d) and the
-/// embeddings (S, d). One team per row.
+/// embeddings (S, d). One group per row.
 template <class T, int W, int Items>
 struct gradient_figures {
   static constexpr const char* source = __FILE__;
@@ -42,8 +42,8 @@ struct gradient_figures {
   view<T, 3> figures;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const std::int64_t tokens = input.extent[0], p = item.get_group(0) / tokens, i = item.get_group(0) % tokens;
+    group<Items> members(item, local);
+    const std::int64_t tokens = input.extent[0], p = members.number() / tokens, i = members.number() % tokens;
     const row<const T, W> gradient{&gradients(p, i, 0), 1}, embedding{&embeddings(i, 0), 1};
     const row<const T, W> from{&baseline(i, 0), 1}, to{&input(i, 0), 1};
     pack<T, W> squares(T(0)), along_token(T(0)), along_path(T(0));

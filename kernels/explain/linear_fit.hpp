@@ -1,4 +1,4 @@
-/// Linear least squares with a ridge or a lasso penalty, one team per fit.
+/// Linear least squares with a ridge or a lasso penalty, one group per fit.
 #pragma once
 
 #include <limits>
@@ -32,8 +32,8 @@ struct linear_fit {
   T tolerance;          // largest step, relative to the largest coefficient, at which it ends
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const linear_problem<T> p = problems[item.get_group(0)];
+    group<Items> members(item, local);
+    const linear_problem<T> p = problems[members.number()];
     if (!p.has_gram) {
       fill_rows<W>(members, p.gram, p.features, p.ld, T(0));
       members.barrier();
@@ -52,7 +52,7 @@ struct linear_fit {
 
  private:
   /// slope (features) = x^T (target - x w) - ridge w.
-  void residual_slope(team<Items>& members, const linear_problem<T>& p, T* slope) const {
+  void residual_slope(group<Items>& members, const linear_problem<T>& p, T* slope) const {
     constexpr int step = matrix_step<W>;
     using numbers = pack<T, step>;
     fill_rows<W>(members, slope, 1, p.ld, T(0));
@@ -71,7 +71,7 @@ struct linear_fit {
     members.barrier();
   }
 
-  void solve_normal_equations(team<Items>& members, const linear_problem<T>& p) const {
+  void solve_normal_equations(group<Items>& members, const linear_problem<T>& p) const {
     T* const scale = p.vectors;
     T* const pivot = p.vectors + p.ld;
     T* const x = p.vectors + 2 * p.ld;
@@ -86,7 +86,7 @@ struct linear_fit {
     }
   }
 
-  void descend(team<Items>& members, const linear_problem<T>& p) const {
+  void descend(group<Items>& members, const linear_problem<T>& p) const {
     T* const slope = p.vectors;
     residual_slope(members, p, slope);
     for (std::int64_t sweep = 0; sweep < sweeps; ++sweep) {

@@ -31,8 +31,8 @@ struct slalom_errors {
   T noise;  // a slope below this share of the targets is rounding
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const std::int64_t fit = item.get_group(0);
+    group<Items> members(item, local);
+    const std::int64_t fit = members.number();
     const slalom_problem<T>& p = problems[fit];
     const slalom_error_memory<T>& m = memory[fit];
     fit_values<W>(members, p, p.importance);
@@ -49,7 +49,7 @@ struct slalom_errors {
  private:
   /// Inverses, and N_c of every class. Leaves in `importance_error` and `value_error` infinity for what the queries say
   /// nothing about, otherwise 0.
-  void prepare(team<Items>& members, const slalom_problem<T>& p, const slalom_error_memory<T>& m) const {
+  void prepare(group<Items>& members, const slalom_problem<T>& p, const slalom_error_memory<T>& m) const {
     const std::int64_t n = p.tokens, ld = p.ld;
     constexpr T infinity = std::numeric_limits<T>::infinity();
     invert<W>(members, p.factor, p.vector(value_pivot), p.vector(value_scale), n, ld, p.work, m.value_inverse);
@@ -95,7 +95,7 @@ struct slalom_errors {
   }
 
   /// Adds the influences of queries [from, from + count) to the sums.
-  void add_influences(const team<Items>& members, const slalom_problem<T>& p, const slalom_error_memory<T>& m,
+  void add_influences(const group<Items>& members, const slalom_problem<T>& p, const slalom_error_memory<T>& m,
                       std::int64_t from, std::int64_t count) const {
     const std::int64_t n = p.tokens, ld = p.ld;
     fill_rows<W>(members, m.pulls, count, ld, T(0));
@@ -144,7 +144,7 @@ struct slalom_errors {
   }
 
   /// sums[:] += sum over the block of a[:] b[:].
-  static void add_squares(const team<Items>& members, const slalom_problem<T>& p, std::int64_t count, T* sums,
+  static void add_squares(const group<Items>& members, const slalom_problem<T>& p, std::int64_t count, T* sums,
                           const T* a, const T* b) {
     for (std::int64_t q = 0; q < count; ++q) {
       for (std::int64_t j = members.rank(); j < p.tokens; j += Items) sums[j] += a[q * p.ld + j] * b[q * p.ld + j];
@@ -153,7 +153,7 @@ struct slalom_errors {
   }
 
   /// Roots of the sums, times the correction for as many unknowns as there are.
-  void finish(const team<Items>& members, const slalom_problem<T>& p, const slalom_error_memory<T>& m) const {
+  void finish(const group<Items>& members, const slalom_problem<T>& p, const slalom_error_memory<T>& m) const {
     const std::int64_t free = p.classes > 1 ? p.classes - 1 : 1;  // several classes sum to 0
     const T equations = static_cast<T>(free * p.queries), unknowns = static_cast<T>((1 + free) * p.tokens - 1);
     const T correction =

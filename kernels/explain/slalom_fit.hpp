@@ -1,10 +1,10 @@
-/// Least-squares fits of SLALOM, one team per fit.
+/// Least-squares fits of SLALOM, one group per fit.
 #pragma once
 
 #include <limits>
 
-#include "kernels/core/sub_groups.hpp"
 #include "kernels/explain/slalom_problem.hpp"
+#include "kernels/group/sub_group_size.hpp"
 
 namespace nullscope::kernels {
 
@@ -15,7 +15,7 @@ inline constexpr T rounding_pivot = 64 * std::numeric_limits<T>::epsilon();
 /// The values that fit best to the importances s: alpha^T alpha v = alpha^T target for every class, by Cholesky.
 /// Leaves alpha, factor, value and residual. Returns the sum of squares.
 template <int W, class T, int Items>
-T fit_values(team<Items>& members, const slalom_problem<T>& p, const T* s) {
+T fit_values(group<Items>& members, const slalom_problem<T>& p, const T* s) {
   weigh_tokens(members, p, s);
   fill_rows<W>(members, p.factor, p.tokens, p.ld, T(0));
   members.barrier();
@@ -49,7 +49,7 @@ T fit_values(team<Items>& members, const slalom_problem<T>& p, const T* s) {
 /// values follow them (variable projection, with Kaufman's simplification), and their right-hand side, `gradient`.
 /// After fit_values.
 template <int W, class T, int Items>
-void reduce_to_importances(team<Items>& members, const slalom_problem<T>& p) {
+void reduce_to_importances(group<Items>& members, const slalom_problem<T>& p) {
   T* const right = p.vector(gradient);
   for (std::int64_t j = members.rank(); j < p.tokens; j += Items) right[j] = 0;
   fill_rows<W>(members, p.reduced, p.tokens, p.ld, T(0));
@@ -88,8 +88,8 @@ struct slalom_fit {
   slalom_limits<T> limits;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const slalom_problem<T>& p = problems[item.get_group(0)];
+    group<Items> members(item, local);
+    const slalom_problem<T>& p = problems[members.number()];
     T* const s = p.vector(best);
     T* const trial = p.vector(tried);
     for (std::int64_t j = members.rank(); j < p.tokens; j += Items) s[j] = p.importance[j];
@@ -134,7 +134,7 @@ struct slalom_fit {
   };
 
   /// The sum of squares that is rounding: of the targets, times eps^2.
-  static T squares_of_targets(team<Items>& members, const slalom_problem<T>& p) {
+  static T squares_of_targets(group<Items>& members, const slalom_problem<T>& p) {
     T sum(0);
     for (std::int64_t i = members.rank(); i < p.classes * p.queries; i += Items) sum += p.target[i] * p.target[i];
     constexpr T eps = std::numeric_limits<T>::epsilon();
@@ -143,7 +143,7 @@ struct slalom_fit {
 
   /// trial = s + step, where (reduced + damping diagonal) step = gradient. A step that would move an importance by more
   /// than 4 is shortened.
-  static step_report take_step(team<Items>& members, const slalom_problem<T>& p, const T* s, T* trial, T damping) {
+  static step_report take_step(group<Items>& members, const slalom_problem<T>& p, const T* s, T* trial, T damping) {
     const T* const right = p.vector(gradient);
     T* const x = p.vector(step);
     T* const scale = p.vector(step_scale);

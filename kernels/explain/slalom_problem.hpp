@@ -68,7 +68,7 @@ std::int64_t token_of(const slalom_problem<T>& p, std::int64_t query, std::int64
 
 /// Moves s (tokens) so that its mean is 0.
 template <class T, int Items>
-void centre(team<Items>& members, T* s, std::int64_t tokens) {
+void centre(group<Items>& members, T* s, std::int64_t tokens) {
   members.barrier();
   T sum(0);
   for (std::int64_t j = members.rank(); j < tokens; j += Items) sum += s[j];
@@ -79,7 +79,7 @@ void centre(team<Items>& members, T* s, std::int64_t tokens) {
 
 /// alpha of every entry from the importances s.
 template <class T, int Items>
-void weigh_tokens(team<Items>& members, const slalom_problem<T>& p, const T* s) {
+void weigh_tokens(group<Items>& members, const slalom_problem<T>& p, const T* s) {
   T largest = -std::numeric_limits<T>::infinity();
   for (std::int64_t j = members.rank(); j < p.tokens; j += Items) largest = sycl::fmax(largest, s[j]);
   largest = members.largest(pack<T, 1>(largest));
@@ -102,7 +102,7 @@ void weigh_tokens(team<Items>& members, const slalom_problem<T>& p, const T* s) 
 /// to (tokens, ld) += left^T right in the columns from the diagonal on, or in all of them; left and right are numbers
 /// of the entries.
 template <int W, class T, int Items>
-void add_entry_products(const team<Items>& members, const slalom_problem<T>& p, T* to, const T* left, const T* right,
+void add_entry_products(const group<Items>& members, const slalom_problem<T>& p, T* to, const T* left, const T* right,
                         bool upper) {
   if (p.dense) {
     add_product<W>(members, to, p.tokens, p.ld, coefficients<T>{left, p.ld, 1}, right, p.queries, T(1), upper);
@@ -123,7 +123,7 @@ void add_entry_products(const team<Items>& members, const slalom_problem<T>& p, 
 
 /// to (tokens) += left^T x for numbers x of the queries.
 template <class T, int Items>
-void add_entry_sums(const team<Items>& members, const slalom_problem<T>& p, T* to, const T* left, const T* x) {
+void add_entry_sums(const group<Items>& members, const slalom_problem<T>& p, T* to, const T* left, const T* x) {
   for (std::int64_t j = members.rank(); j < p.tokens; j += Items) {
     T sum(0);
     if (p.dense) {
@@ -140,7 +140,7 @@ void add_entry_sums(const team<Items>& members, const slalom_problem<T>& p, T* t
 
 /// residual = target - alpha v of one class. Returns its sum of squares.
 template <class T, int Items>
-T update_residual(team<Items>& members, const slalom_problem<T>& p, std::int64_t c, const T* v) {
+T update_residual(group<Items>& members, const slalom_problem<T>& p, std::int64_t c, const T* v) {
   T sum(0);
   for (std::int64_t i = members.rank(); i < p.queries; i += Items) {
     const entry_range<T> entries(p, i);
@@ -155,7 +155,7 @@ T update_residual(team<Items>& members, const slalom_problem<T>& p, std::int64_t
 
 /// slope = d F_ic / d s_j = alpha_ij (v_cj - F_ic) of every entry.
 template <class T, int Items>
-void update_slopes(const team<Items>& members, const slalom_problem<T>& p, std::int64_t c) {
+void update_slopes(const group<Items>& members, const slalom_problem<T>& p, std::int64_t c) {
   const T* const v = p.value + c * p.tokens;
   for (std::int64_t i = members.rank(); i < p.queries; i += Items) {
     const entry_range<T> entries(p, i);

@@ -1,4 +1,4 @@
-/// Fits of SLALOM by Adam on random minibatches (Leemann et al., algorithm 1), one team per fit.
+/// Fits of SLALOM by Adam on random minibatches (Leemann et al., algorithm 1), one group per fit.
 #pragma once
 
 #include "kernels/core/philox.hpp"
@@ -19,7 +19,7 @@ struct drawn_query {
   T total;
 };
 
-/// p.importance and p.value are the start and the result. The team draws `batch` queries per step, with probabilities
+/// p.importance and p.value are the start and the result. The group draws `batch` queries per step, with probabilities
 /// in proportion to their weights, by a random number that depends on (seed, step, place) alone: a fit does not depend
 /// on what else is in the batch.
 template <class T, int Items>
@@ -37,8 +37,8 @@ struct slalom_sgd {
   adam_settings<T> adam;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const std::int64_t fit = item.get_group(0);
+    group<Items> members(item, local);
+    const std::int64_t fit = members.number();
     const slalom_problem<T>& p = problems[fit];
     T power1(1), power2(1);
     for (std::int64_t step = 0; step < steps[fit]; ++step) {
@@ -59,7 +59,7 @@ struct slalom_sgd {
 
  private:
   /// The minibatch of a step: queries, predictions and residuals.
-  void draw(const team<Items>& members, const slalom_problem<T>& p, std::int64_t fit, std::int64_t step) const {
+  void draw(const group<Items>& members, const slalom_problem<T>& p, std::int64_t fit, std::int64_t step) const {
     T* const weights = p.vector(weights_of_tokens);
     members.barrier();
     for (std::int64_t j = members.rank(); j < p.tokens; j += Items) weights[j] = sycl::exp(p.importance[j]);
@@ -102,7 +102,7 @@ struct slalom_sgd {
 
   /// The gradient of the mean squared error, and a step of Adam. Each work-item has tokens of its own, and adds what
   /// the minibatch has for them in the order of the draws.
-  void descend(const team<Items>& members, const slalom_problem<T>& p, std::int64_t fit, T correction1,
+  void descend(const group<Items>& members, const slalom_problem<T>& p, std::int64_t fit, T correction1,
                T correction2) const {
     T* const slopes = p.slope;  // (1 + classes, ld): not needed for anything else here
     const T* const weights = p.vector(weights_of_tokens);

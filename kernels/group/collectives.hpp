@@ -22,6 +22,11 @@ inline constexpr int default_lanes = __AMDGCN_WAVEFRONT_SIZE__;
 inline constexpr int default_lanes = asks_for_lanes;
 #endif
 
+/// What the work-items of a sub-group have written is visible to all of them. For kernels of matrix engines, which work
+/// by sub-groups.
+
+inline void sub_group_barrier(const sycl::sub_group& sub_group) { sycl::group_barrier(sub_group); }
+
 namespace detail {
 
 /// The size of the sub-groups; 1 if they cannot be used, because a work-item of the work-group may be in a smaller one.

@@ -106,16 +106,23 @@ class group {
   template <class T>
   requires std::is_arithmetic_v<T> T largest(T x) { return largest(pack<T, 1>(x)); }
 
+  /// Combines one number per work-item of the whole work-group: those of each group, then those of all groups.
+  template <class T, class Combine>
+  T reduce_all(T x, Combine combine) {
+    x = reduce(x, combine);
+    if constexpr (Items > 1) {
+      if (groups() == 1) return x;
+      constexpr std::int64_t distance = local_bytes / sizeof(T);  // from one group's memory to the next one's
+      const T* const first = put_if(place_ == 0, x, 0) - index_ * distance;
+      x = first[0];
+      for (int g = 1; g < groups(); ++g) x = combine(x, first[g * distance]);
+    }
+    return x;
+  }
+
   /// Whether `mine` holds for any work-item of the work-group, in other groups too: for branches with collectives.
   bool anywhere(bool mine) {
-    int here = reduce(static_cast<int>(mine), [](int a, int b) { return a | b; });
-    if constexpr (Items > 1) {
-      if (groups() == 1) return here != 0;
-      constexpr std::int64_t numbers = local_bytes / sizeof(int);  // from one group's memory to the next one's
-      const int* const first = put_if(place_ == 0, here, 0) - index_ * numbers;
-      for (int g = 0; g < groups(); ++g) here |= first[g * numbers];
-    }
-    return here != 0;
+    return reduce_all(static_cast<int>(mine), [](int a, int b) { return a | b; }) != 0;
   }
 
   /// The combination of the numbers of all ranks up to this one.

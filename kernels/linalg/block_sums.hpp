@@ -13,7 +13,7 @@
 namespace nullscope::kernels {
 
 /// x (batch, rows, columns) -> sums (batch, blocks, 2, columns): for each block of `rows_per_block` rows the sum of
-/// each column and of its squares. One team per block; its work-items take packs of columns.
+/// each column and of its squares. One group per block; its work-items take packs of columns.
 template <class T, int W, int Items>
 struct block_sums {
   static constexpr const char* source = __FILE__;
@@ -27,9 +27,10 @@ struct block_sums {
   static constexpr std::int64_t blocks(std::int64_t rows) { return (rows + rows_per_block - 1) / rows_per_block; }
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    const std::int64_t count = blocks(x.extent[1]), group = item.get_group(0);
-    const std::int64_t batch = group / count, block = group % count, first = block * rows_per_block;
+    const group<Items> members(item, local);
+    const std::int64_t count = blocks(x.extent[1]);
+    const std::int64_t batch = members.number() / count, block = members.number() % count,
+                       first = block * rows_per_block;
     const std::int64_t last = std::min(first + rows_per_block, x.extent[1]);
     const row<T, W> sum_to{&sums(batch, block, 0, 0), 1}, square_to{&sums(batch, block, 1, 0), 1};
     walk<W, 1>(members, x.extent[2], [&](int, std::int64_t column, auto lanes) {

@@ -8,9 +8,9 @@
 
 namespace nullscope::kernels {
 
-/// out (batch, columns) = the reduction of x (batch, rows, columns) down each column; the last stride of x is 1. A team
-/// takes a strip of columns down all rows. A team of one work-item takes several packs side by side; a larger team
-/// takes 32 columns, and each work-item every (Items / 32)-th row of one of them.
+/// out (batch, columns) = the reduction of x (batch, rows, columns) down each column; the last stride of x is 1. A
+/// group takes a strip of columns down all rows. A group of one work-item takes several packs side by side; a larger
+/// one takes 32 columns, and each work-item every (Items / 32)-th row of one of them.
 template <class T, reduction Kind, int W, int Items>
 struct column_reduce {
   static_assert(Kind != reduction::norm, "a norm may need a second pass over its column");
@@ -32,10 +32,10 @@ struct column_reduce {
   static constexpr std::int64_t strips(std::int64_t columns) { return (columns + strip - 1) / strip; }
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
+    const group<Items> members(item, local);
     const std::int64_t count = strips(x.extent[2]);
-    const std::int64_t batch = static_cast<std::int64_t>(item.get_group(0)) / count;
-    const std::int64_t first = (static_cast<std::int64_t>(item.get_group(0)) - batch * count) * strip;
+    const std::int64_t batch = members.number() / count;
+    const std::int64_t first = (members.number() - batch * count) * strip;
     if constexpr (W > 1) {
       if (first + strip <= x.extent[2]) {
         whole_strip(batch, first);
@@ -69,8 +69,8 @@ struct column_reduce {
     keep(batch, column, total, static_cast<int>(lanes));
   }
 
-  /// Each slice of the team combines its rows; the first slice then combines the slices.
-  void one_lane(const team<Items>& members, number* partial, std::int64_t batch, std::int64_t column) const {
+  /// Each slice of the group combines its rows; the first slice then combines the slices.
+  void one_lane(const group<Items>& members, number* partial, std::int64_t batch, std::int64_t column) const {
     numbers total(identity);
     if (column < x.extent[2]) {
       for (std::int64_t i = members.rank() / across; i < x.extent[1]; i += slices) {

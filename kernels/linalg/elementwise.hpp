@@ -126,8 +126,8 @@ struct map_one {
   tile_shape shape;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    for (tile part(out, shape, item.get_group(0)); !part.rows.empty(); part.rows.advance(1)) {
+    const group<Items> members(item, local);
+    for (tile part(out, shape, members.number()); !part.rows.empty(); part.rows.advance(1)) {
       const auto from = row_of<W>(x, part.rows.current()).from(part.first_column);
       const auto to = row_of<W, Streams>(out, part.rows.current()).from(part.first_column);
       walk_in_parts<W, parts, W == 1 ? 4 : packs_per_round<Operation>>(
@@ -152,8 +152,8 @@ struct map_two {
   tile_shape shape;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    for (tile part(out, shape, item.get_group(0)); !part.rows.empty(); part.rows.advance(1)) {
+    const group<Items> members(item, local);
+    for (tile part(out, shape, members.number()); !part.rows.empty(); part.rows.advance(1)) {
       const auto from_x = row_of<W>(x, part.rows.current()).from(part.first_column);
       const auto from_y = row_of<W>(y, part.rows.current()).from(part.first_column);
       const auto to = row_of<W, Streams>(out, part.rows.current()).from(part.first_column);

@@ -15,6 +15,7 @@
 #include <sycl/ext/oneapi/matrix/matrix.hpp>
 
 #include "kernels/core/address_spaces.hpp"
+#include "kernels/group/collectives.hpp"
 #include "kernels/linalg/block_grid.hpp"
 #include "kernels/linalg/joint_matrix_target.hpp"
 
@@ -45,7 +46,7 @@ struct gemm_joint_matrix {
       const block area{place.row * block_rows, place.column * block_columns, zeros, zeros + tile_size};
       const int items = static_cast<int>(item.get_local_range(0));
       for (int e = static_cast<int>(item.get_local_id(0)); e < tile_size; e += items) zeros[e] = 0;
-      sycl::group_barrier(item.get_sub_group());
+      sub_group_barrier(item.get_sub_group());
       const auto* tiles_of_a = reinterpret_cast<const element*>(a) + batch * a_batch_stride;
       const auto* tiles_of_b = reinterpret_cast<const element*>(b) + batch * b_batch_stride;
       for (std::int64_t step = 0; step < steps; step += block_steps) {
@@ -83,7 +84,7 @@ struct gemm_joint_matrix {
         multiply(item.get_sub_group(), from_a, from_b, count, step == 0 ? area.zeros : sums, sums, to);
       }
     }
-    sycl::group_barrier(item.get_sub_group());
+    sub_group_barrier(item.get_sub_group());
   }
 
   /// Adds `count` steps to 2 x 2 tiles of sums, which start as zeros or as what is in local memory. The result goes to

@@ -6,8 +6,8 @@
 #include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
-#include "kernels/core/sub_groups.hpp"
-#include "kernels/core/work_group.hpp"
+#include "kernels/group/group.hpp"
+#include "kernels/group/sub_group_size.hpp"
 #include "kernels/linalg/stage.hpp"
 #include "kernels/simd/pack.hpp"
 
@@ -52,12 +52,11 @@ struct gemm_tiled {
   }
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const int id = static_cast<int>(item.get_local_id(0));
-    const int lane = id % Shape::item_lanes, row = id / Shape::item_lanes;
-    const std::int64_t group = item.get_group(0);
-    const std::int64_t block_column = group % block_columns;
-    const std::int64_t block_row = group / block_columns % block_rows;
-    const std::int64_t matrix = group / block_columns / block_rows;
+    const group<Shape::work_items> members(item);
+    const int lane = members.rank() % Shape::item_lanes, row = members.rank() / Shape::item_lanes;
+    const std::int64_t block_column = members.number() % block_columns;
+    const std::int64_t block_row = members.number() / block_columns % block_rows;
+    const std::int64_t matrix = members.number() / block_columns / block_rows;
     const std::int64_t m = c.extent[1], n = c.extent[2], depth = a.extent[2];
 
     // Panels [first, last) of c, split as evenly as possible among the blocks.
@@ -82,18 +81,18 @@ struct gemm_tiled {
       const int steps = static_cast<int>(depth * (k_block + 1) / k_blocks - k0);
       const int padded_steps = (steps + Shape::unroll - 1) / Shape::unroll * Shape::unroll;
       const int a_columns = (steps + Shape::chunk - 1) / Shape::chunk * Shape::chunk;
-      barrier<one_work_item>(item);
+      members.barrier();
       stage<Shape::width, Shape::item_lanes, Shape::item_rows>(
           block<In>{a_rows + k0 * a.stride[2], a.stride[1], a.stride[2], m - row0, steps}, panels * Shape::rows,
           a_columns, a_block, Shape::a_stride, lane, row);
       for (std::int64_t panel = first_column_panel; panel < last_column_panel; ++panel) {
         const std::int64_t column0 = panel * Shape::panel_columns;
-        if (panel > first_column_panel) barrier<one_work_item>(item);
+        if (panel > first_column_panel) members.barrier();
         stage<Shape::width, Shape::item_lanes, Shape::item_rows>(
             block<In>{b_columns + k0 * b.stride[1] + column0 * b.stride[2], b.stride[1], b.stride[2], steps,
                       n - column0},
             padded_steps, Shape::panel_columns, b_panel, Shape::panel_columns, lane, row);
-        barrier<one_work_item>(item);
+        members.barrier();
         for (int p = row; p < panels; p += Shape::item_rows) {
           const T* a_panel = a_block + p * Shape::rows * Shape::a_stride;
           const std::int64_t column = column0 + lane * Shape::width;

@@ -17,7 +17,7 @@
 #include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
-#include "kernels/core/sub_groups.hpp"
+#include "kernels/group/sub_group_size.hpp"
 #include "kernels/linalg/qr_reflect.hpp"
 #include "kernels/simd/pack.hpp"
 
@@ -82,31 +82,24 @@ struct qr_chunks {
       T* slot = slots + (slot_per_task ? task : group) * layout.slot(keeps_reflectors);
       T* block = layout.uses_local_memory ? reinterpret_cast<T*>(local) : slot + layout.work(keeps_reflectors);
       T* scale = block + layout.local() - 2 * W - layout.stride();
-      const qr_team<T, W> team = make_team(item, block);
-      if (factors) factor_chunk(team, slice(a, 1, begin, rows), matrix, chunk, slot, block, scale);
-      if (forms) form_chunk(team, slice(q, 1, begin, rows), matrix, chunk, slot, block);
-      team.sync();
+      const reflectors of_chunk = make_reflectors(item, block);
+      if (factors) factor_chunk(of_chunk, slice(a, 1, begin, rows), matrix, chunk, slot, block, scale);
+      if (forms) form_chunk(of_chunk, slice(q, 1, begin, rows), matrix, chunk, slot, block);
+      of_chunk.members.barrier();
     }
   }
 
  private:
-  qr_team<T, W> make_team(const sycl::nd_item<1>& item, T* work) const {
-    qr_team<T, W> team{item.get_group(),
-                       static_cast<std::int64_t>(item.get_local_id(0)),
-                       static_cast<std::int64_t>(item.get_local_range(0)),
-                       {},
-                       {},
-                       {},
-                       {},
-                       {}};
-    team.v = work + layout.block_rows * layout.stride();
-    team.x = team.v + layout.vector_rows();
-    team.w = team.x + layout.vector_rows();
-    team.g = team.w + layout.stride();
-    T* mask = work + layout.local() - 2 * W;
-    for (std::int64_t i = team.id; i < 2 * W; i += team.size) mask[i] = i < W ? T(0) : T(1);
-    team.mask = mask;
-    return team;
+  using reflectors = qr_reflectors<T, W>;
+
+  reflectors make_reflectors(const sycl::nd_item<1>& item, T* work) const {
+    const typename reflectors::items members(item);
+    T* const v = work + layout.block_rows * layout.stride();
+    T* const x = v + layout.vector_rows();
+    T* const w = x + layout.vector_rows();
+    T* const mask = work + layout.local() - 2 * W;
+    for (std::int64_t i = members.rank(); i < 2 * W; i += members.size()) mask[i] = i < W ? T(0) : T(1);
+    return {members, v, x, w, w + layout.stride(), mask};
   }
 
   /// Rows of a chunk that are eliminated together, and where their reflectors are kept.
@@ -126,31 +119,31 @@ struct qr_chunks {
     return {false, row, rows - row < block ? rows - row : block, block, reflectors, taus};
   }
 
-  void factor_chunk(const qr_team<T, W>& team, view<const T, 3> from, std::int64_t matrix, std::int64_t chunk, T* slot,
+  void factor_chunk(const reflectors& of_chunk, view<const T, 3> from, std::int64_t matrix, std::int64_t chunk, T* slot,
                     T* block, T* scale) const {
     const std::int64_t steps = layout.steps, stride = layout.stride(), rows = from.extent[1];
-    find_scale(team, from, matrix, scale);
+    find_scale(of_chunk, from, matrix, scale);
     for (std::int64_t index = 0; index <= layout.blocks(rows); ++index) {
       const part p = part_of(index, rows, slot);
-      load_rows(team, from, matrix, p.row, p.count, scale, p.is_head ? slot : block);
-      team.sync();
-      team.factor(slot, stride, steps, p.is_head ? nullptr : block, p.count, keeps_reflectors ? p.reflectors : nullptr,
-                  p.reflector_stride, p.taus);
+      load_rows(of_chunk, from, matrix, p.row, p.count, scale, p.is_head ? slot : block);
+      of_chunk.members.barrier();
+      of_chunk.factor(slot, stride, steps, p.is_head ? nullptr : block, p.count,
+                      keeps_reflectors ? p.reflectors : nullptr, p.reflector_stride, p.taus);
     }
     for (std::int64_t j = 0; j < steps; ++j) {
-      for (std::int64_t column = team.id; column < layout.columns; column += team.size) {
+      for (std::int64_t column = of_chunk.members.rank(); column < layout.columns; column += of_chunk.members.size()) {
         r(matrix, chunk * steps + j, column) = column < j ? T(0) : slot[j * stride + column] / scale[column];
       }
     }
-    team.sync();
+    of_chunk.members.barrier();
   }
 
-  void form_chunk(const qr_team<T, W>& team, view<T, 3> to, std::int64_t matrix, std::int64_t chunk, T* slot,
+  void form_chunk(const reflectors& of_chunk, view<T, 3> to, std::int64_t matrix, std::int64_t chunk, T* slot,
                   T* block) const {
     const std::int64_t steps = layout.steps, stride = layout.padded(steps), rows = to.extent[1];
     const bool is_root = parent.data == nullptr;
     for (std::int64_t j = 0; j < steps; ++j) {
-      for (std::int64_t column = team.id; column < stride; column += team.size) {
+      for (std::int64_t column = of_chunk.members.rank(); column < stride; column += of_chunk.members.size()) {
         T start = column == j ? T(1) : T(0);
         if (!is_root) start = column < steps ? parent(matrix, chunk * steps + j, column) : T(0);
         slot[j * stride + column] = start;
@@ -159,28 +152,29 @@ struct qr_chunks {
     for (std::int64_t index = layout.blocks(rows); index >= 0; --index) {
       const part p = part_of(index, rows, slot);
       for (std::int64_t i = 0; i < (p.is_head ? 0 : p.count); ++i) {
-        team.for_owned(0, stride, [&](std::int64_t column) { store(block + i * stride + column, pack<T, W>(T(0))); });
+        of_chunk.for_owned(0, stride,
+                           [&](std::int64_t column) { store(block + i * stride + column, pack<T, W>(T(0))); });
       }
-      team.apply(slot, stride, steps, p.is_head ? nullptr : block, p.count, p.reflectors, p.reflector_stride, p.taus,
-                 is_root);
-      store_rows(team, p.is_head ? slot : block, to, matrix, p.row, p.count);
+      of_chunk.apply(slot, stride, steps, p.is_head ? nullptr : block, p.count, p.reflectors, p.reflector_stride,
+                     p.taus, is_root);
+      store_rows(of_chunk, p.is_head ? slot : block, to, matrix, p.row, p.count);
     }
   }
 
   /// scale[c] = a power of two that brings the largest entry of column c into [1, 2); 1 for zero columns. Several packs
   /// at a time, so that memory is read in the order of its rows.
-  void find_scale(const qr_team<T, W>& team, const view<const T, 3>& from, std::int64_t matrix, T* scale) const {
-    constexpr int tile = W == 1 ? 1 : qr_team<T, W>::tile_packs;
+  void find_scale(const reflectors& of_chunk, const view<const T, 3>& from, std::int64_t matrix, T* scale) const {
+    constexpr int tile = W == 1 ? 1 : reflectors::tile_packs;
     std::int64_t column = 0;
     for (; column + tile * W <= layout.stride(); column += tile * W)
-      find_scale_of<tile>(team, from, matrix, column, scale);
-    for (; column < layout.stride(); column += W) find_scale_of<1>(team, from, matrix, column, scale);
+      find_scale_of<tile>(of_chunk, from, matrix, column, scale);
+    for (; column < layout.stride(); column += W) find_scale_of<1>(of_chunk, from, matrix, column, scale);
   }
 
   template <int Packs>
-  void find_scale_of(const qr_team<T, W>& team, const view<const T, 3>& from, std::int64_t matrix, std::int64_t column,
+  void find_scale_of(const reflectors& of_chunk, const view<const T, 3>& from, std::int64_t matrix, std::int64_t column,
                      T* scale) const {
-    if (!team.owns(column)) return;
+    if (!of_chunk.owns(column)) return;
     pack<T, W> largest_of[Packs];
     for (int p = 0; p < Packs; ++p) largest_of[p] = pack<T, W>(T(0));
     for (std::int64_t i = 0; i < from.extent[1]; ++i) {
@@ -219,22 +213,22 @@ struct qr_chunks {
   }
 
   /// to (count, stride) = rows [row, row + count) of the matrix, scaled.
-  void load_rows(const qr_team<T, W>& team, const view<const T, 3>& from, std::int64_t matrix, std::int64_t row,
+  void load_rows(const reflectors& of_chunk, const view<const T, 3>& from, std::int64_t matrix, std::int64_t row,
                  std::int64_t count, const T* scale, T* to) const {
     const std::int64_t stride = layout.stride();
     for (std::int64_t i = 0; i < count; ++i) {
-      team.for_owned(0, stride, [&](std::int64_t column) {
+      of_chunk.for_owned(0, stride, [&](std::int64_t column) {
         store(to + i * stride + column, load_columns(from, matrix, row + i, column) * load<W>(scale + column));
       });
     }
   }
 
   /// Rows [row, row + count) of q = from (count, stride).
-  void store_rows(const qr_team<T, W>& team, const T* from, const view<T, 3>& to, std::int64_t matrix, std::int64_t row,
-                  std::int64_t count) const {
+  void store_rows(const reflectors& of_chunk, const T* from, const view<T, 3>& to, std::int64_t matrix,
+                  std::int64_t row, std::int64_t count) const {
     const std::int64_t stride = layout.padded(layout.steps);
     for (std::int64_t i = 0; i < count; ++i) {
-      team.for_owned(0, stride, [&](std::int64_t column) {
+      of_chunk.for_owned(0, stride, [&](std::int64_t column) {
         const std::int64_t lanes = layout.steps - column < W ? layout.steps - column : W;
         T* first = &to(matrix, row + i, column);
         const pack<T, W> x = load<W>(from + i * stride + column);

@@ -8,39 +8,37 @@
 #include <cstdint>
 #include <sycl/sycl.hpp>
 
+#include "kernels/group/group.hpp"
 #include "kernels/simd/pack.hpp"
 
 namespace nullscope::kernels {
 
-/// The work-items of a group, which reflect the rows of one chunk together. W > 1: one work-item owns all columns.
-/// W = 1: column c belongs to work-item c modulo their number.
+/// The reflectors of one chunk of rows, which a work-group applies together. W > 1: it is one work-item, which owns all
+/// columns. W = 1: column c belongs to work-item c modulo their number.
 template <class T, int W>
-struct qr_team {
+struct qr_reflectors {
   static constexpr int tile_packs = 4;
+  using items = group<(W > 1 ? 1 : whole_work_group)>;
 
-  sycl::group<1> group;
-  std::int64_t id, size;
+  items members;
   T* v;           // (rows) the current reflector
   T* x;           // (rows) the column that the next reflector eliminates, while factoring
   T* w;           // (columns) minus the row vector that the reflector subtracts
   T* g;           // (columns) inner products for the next reflector
   const T* mask;  // W zeros, then W ones
 
-  void sync() const {
-    if constexpr (W == 1) sycl::group_barrier(group);
-  }
-
   /// Calls body(i) for the indices that this work-item owns, of [begin, end) in steps of W.
   template <class Body>
   void for_owned(std::int64_t begin, std::int64_t end, Body body) const {
     if constexpr (W == 1) {
-      for (std::int64_t i = begin + (id - begin % size + size) % size; i < end; i += size) body(i);
+      const std::int64_t size = members.size();
+      for (std::int64_t i = begin + (members.rank() - begin % size + size) % size; i < end; i += size) body(i);
     } else {
       for (std::int64_t i = begin; i < end; i += W) body(i);
     }
   }
 
-  bool owns(std::int64_t column) const { return W > 1 || column % size == id; }
+  bool owns(std::int64_t column) const { return W > 1 || column % members.size() == members.rank(); }
 
   /// P packs of columns: rows += reflector * w, then g = sum over the rows of next[i] * row. With Extract, next[i] is
   /// first taken from the new row: next[i] = row[lead].
@@ -129,9 +127,9 @@ struct qr_team {
     const std::int64_t begin = lead / W * W;
     const std::int64_t packs = W == 1 ? 1 : ((end - begin) / W - 1) % tile_packs + 1;  // the full tiles come after
     if (owns(lead)) sweep_width<true>(packs, rows, stride, count, reflector, x, lead, begin);
-    sync();
+    members.barrier();
     sweep(rows, stride, count, reflector, x, begin + packs * W, end);
-    sync();
+    members.barrier();
   }
 
   /// Factors [head rows; rows], column after column: head row j is heads + j * stride, and below it are `rows` (count
@@ -143,7 +141,7 @@ struct qr_team {
     if (triangle) count = steps - 1;
     for_owned(0, stride, [&](std::int64_t i) { store(w + i, pack<T, W>(T(0))); });
     for_owned(0, count, [&](std::int64_t i) { store(v + i, pack<T, W>(T(0))); });
-    sync();
+    members.barrier();
     T* below = triangle ? heads + stride : rows;  // what the next reflector eliminates
     const T* reflector = v;                       // the last one, which is still to be applied to it
     // One call per step: device compilers inline every call, and a sweep is long.
@@ -152,7 +150,7 @@ struct qr_team {
       const T tau = reflect_head(heads + j * stride, j, stride, count);
       if (reflectors != nullptr) {
         for_owned(0, count, [&](std::int64_t i) { store(reflectors + j * reflector_stride + i, load<W>(v + i)); });
-        if (id == 0) taus[j] = tau;
+        if (members.rank() == 0) taus[j] = tau;
       }
       if (!triangle || j + 1 == steps) continue;
       for_owned((j + 1) / W * W, stride, [&](std::int64_t i) {  // the first row below is the next head
@@ -178,7 +176,7 @@ struct qr_team {
       tau = (beta - alpha) / beta;
       inverse = 1 / (alpha - beta);
     }
-    sync();  // all have read alpha and g
+    members.barrier();  // all have read alpha and g
     for_owned(0, count, [&](std::int64_t i) { store(v + i, load<W>(x + i) * pack<T, W>(inverse)); });
     const std::int64_t begin = (j + 1) / W * W;
     for_owned(begin, columns, [&](std::int64_t i) {
@@ -189,7 +187,7 @@ struct qr_team {
       store(head + i, row + update);
     });
     if (owns(j)) head[j] = beta;
-    sync();
+    members.barrier();
     return tau;
   }
 

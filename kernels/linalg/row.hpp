@@ -1,8 +1,8 @@
-/// How a team works along a row.
+/// How a group works along a row.
 #pragma once
 
+#include "kernels/group/group.hpp"
 #include "kernels/simd/pack_x86.hpp"
-#include "kernels/simd/team.hpp"
 
 namespace nullscope::kernels {
 
@@ -118,7 +118,7 @@ void unrolled(Call call) {
 /// Calls visit(slot, column, lanes) for the packs of a row that belong to this work-item. `slot` cycles through 0 to
 /// Slots - 1, so that sums can use several registers and do not wait for one another.
 template <int W, int Slots, int Items, class Visit>
-void walk(const team<Items>& members, std::int64_t columns, Visit visit) {
+void walk(const group<Items>& members, std::int64_t columns, Visit visit) {
   constexpr std::int64_t step = W * Items;
   constexpr std::integral_constant<int, 0> first_slot;
   std::int64_t column = members.rank() * W;
@@ -145,7 +145,7 @@ inline constexpr int places_written = fills_512_bits<T, W> ? 4 : 1;
 /// Calls visit(column, lanes) for the packs of a row that belong to this work-item: in `parts` parts of the row side by
 /// side, or, with one part, `packs_per_round` packs at a time.
 template <int W, int parts, int packs_per_round, int Items, class Visit>
-void walk_in_parts(const team<Items>& members, std::int64_t columns, Visit visit) {
+void walk_in_parts(const group<Items>& members, std::int64_t columns, Visit visit) {
   const std::int64_t part = parts == 1 ? 0 : columns / (parts * W) * W;
   for (std::int64_t column = 0; column < part; column += W) {
     unrolled<parts>([&](auto i) { visit(i * part + column, all_lanes{}); });
@@ -175,7 +175,7 @@ Pack merge_slots(const Pack (&total)[Slots], Merge merge) {
 /// from `identity`, then `merge` of all totals. For lanes beyond the end, value must return what does not change a
 /// total.
 template <class T, int W, int Rows, int Items, class Value, class Add, class Merge>
-void reduce_rows(team<Items>& members, std::int64_t columns, T identity, Value value, Add add, Merge merge,
+void reduce_rows(group<Items>& members, std::int64_t columns, T identity, Value value, Add add, Merge merge,
                  T (&result)[Rows]) {
   constexpr int slots = sum_slots<T, W, Rows>;
   pack<T, W> total[Rows][slots];

@@ -8,7 +8,7 @@
 namespace nullscope::kernels {
 
 /// y (batch, rows, columns) = (x - mean) * rstd * gamma + beta with rstd = 1 / sqrt(variance + epsilon); gamma and beta
-/// (columns); mean and rstd (batch, rows) are optional results. One team per row; it takes `rows_per_group` rows one
+/// (columns); mean and rstd (batch, rows) are optional results. One group per row; it takes `rows_per_group` rows one
 /// after the other.
 ///
 /// Three passes, the second and third of them from cache. The second sums d = x - (first mean) and d^2: the mean of d
@@ -29,8 +29,8 @@ struct row_layer_norm {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    row_range rows(x, item.get_group(0), rows_per_group);
+    group<Items> members(item, local);
+    row_range rows(x, members.number(), rows_per_group);
     T sum[at_once];
     bool is_known = false;
     while (rows.has(at_once)) {
@@ -50,7 +50,7 @@ struct row_layer_norm {
   }
 
   template <int Rows>
-  void sums_of(team<Items>& members, row_index i, T (&sum)[Rows]) const {
+  void sums_of(group<Items>& members, row_index i, T (&sum)[Rows]) const {
     const auto add = [](auto a, auto b) { return a + b; };
     reduce_rows<T, W>(
         members, x.extent[2], T(0),
@@ -59,7 +59,7 @@ struct row_layer_norm {
 
   /// `first_sum` holds the sums of these rows on entry, and, if Items is 1, those of the rows from `next` on on return.
   template <int Rows>
-  void some_rows(team<Items>& members, row_index i, T (&first_sum)[Rows], row_index next) const {
+  void some_rows(group<Items>& members, row_index i, T (&first_sum)[Rows], row_index next) const {
     const std::int64_t columns = x.extent[2];
     const T count = static_cast<T>(columns);
     const auto add = [](auto a, auto b) { return a + b; };

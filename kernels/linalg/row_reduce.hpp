@@ -30,7 +30,7 @@ Pack merge_totals(Pack a, Pack b) {
   return a + b;
 }
 
-/// out (batch, rows) = the reduction of x (batch, rows, columns) along its columns. A team takes `rows_per_group` rows
+/// out (batch, rows) = the reduction of x (batch, rows, columns) along its columns. A group takes `rows_per_group` rows
 /// (fewer than four, or a multiple of four). On a CPU it splits them into four parts and takes a row of each at the
 /// same time: far apart, they suit hardware prefetchers best. Only AVX-512 prefetches in software as well.
 template <class T, reduction Kind, int W, int Items>
@@ -46,31 +46,30 @@ struct row_reduce {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const std::int64_t group = item.get_group(0);
+    group<Items> members(item, local);
     if (at_once > 1 && rows_per_group >= at_once) {
-      in_parts(members, group, std::make_integer_sequence<int, at_once>{});
+      in_parts(members, std::make_integer_sequence<int, at_once>{});
     } else {
-      one_by_one(members, row_range(x, group, rows_per_group));
+      one_by_one(members, row_range(x, members.number(), rows_per_group));
     }
   }
 
   /// One row of each part of the group's rows at a time.
   template <int... Part>
-  void in_parts(team<Items>& members, std::int64_t group, std::integer_sequence<int, Part...>) const {
-    row_range rows[] = {row_range(x, group * at_once + Part, rows_per_group / at_once)...};
+  void in_parts(group<Items>& members, std::integer_sequence<int, Part...>) const {
+    row_range rows[] = {row_range(x, members.number() * at_once + Part, rows_per_group / at_once)...};
     for (; !rows[at_once - 1].empty(); (rows[Part].advance(1), ...)) {
       some_rows<at_once>(members, {rows[Part].current()...});
     }
     (one_by_one(members, rows[Part]), ...);
   }
 
-  void one_by_one(team<Items>& members, row_range rows) const {
+  void one_by_one(group<Items>& members, row_range rows) const {
     for (; !rows.empty(); rows.advance(1)) some_rows<1>(members, {rows.current()});
   }
 
   template <int Rows>
-  void some_rows(team<Items>& members, const row_index (&rows)[Rows]) const {
+  void some_rows(group<Items>& members, const row_index (&rows)[Rows]) const {
     // A maximum that ignores NaN takes one instruction; the sum of the row tells whether there was a NaN.
     constexpr bool has_check = Kind == reduction::maximum && at_once > 1;
     constexpr number identity = identity_of<Kind, number>;
@@ -107,7 +106,7 @@ struct row_reduce {
     });
   }
 
-  number maximum_or_nan(team<Items>& members, row<const T, W> from) const {
+  number maximum_or_nan(group<Items>& members, row<const T, W> from) const {
     constexpr number identity = identity_of<Kind, number>;
     const auto larger = [](auto a, auto b) { return max_or_nan(a, b); };
     number result[1];
@@ -117,7 +116,7 @@ struct row_reduce {
     return result[0];
   }
 
-  number norm_of(team<Items>& members, row<const T, W> from, number squares) const {
+  number norm_of(group<Items>& members, row<const T, W> from, number squares) const {
     constexpr number infinity = std::numeric_limits<number>::infinity();
     // A sum of squares in this range has neither overflowed nor lost much to underflow.
     constexpr number safe = std::numeric_limits<number>::min() / std::numeric_limits<number>::epsilon();

@@ -9,7 +9,7 @@
 namespace nullscope::kernels {
 
 /// y (batch, rows, columns) = exp(x - m) / sum with m the maximum of the row; log_sum_exp (batch, rows) = m + log(sum)
-/// is optional. A team takes `rows_per_group` rows one after the other. One loop per row computes the exponentials of
+/// is optional. A group takes `rows_per_group` rows one after the other. One loop per row computes the exponentials of
 /// this row, the maximum of the row after the next, and divides the previous row by its sum: memory is read and written
 /// while the lanes compute, and no row waits for the last sums of another. Exponentials are kept in y, or, if it
 /// streams, in local memory.
@@ -42,8 +42,8 @@ struct row_softmax {
   };
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    row_range rows(x, item.get_group(0), rows_per_group), ahead = rows;
+    group<Items> members(item, local);
+    row_range rows(x, members.number(), rows_per_group), ahead = rows;
     T maximum = maximum_of(members, rows.current()), next_maximum = 0, far_maximum = 0;
     ahead.advance(1);
     if (Items == 1 && !ahead.empty()) next_maximum = maximum_of(members, ahead.current());
@@ -69,7 +69,7 @@ struct row_softmax {
   }
 
   /// Ignores NaN; the exponentials bring it back.
-  T maximum_of(team<Items>& members, row_index i) const {
+  T maximum_of(group<Items>& members, row_index i) const {
     const auto larger = [](auto a, auto b) { return max(a, b); };
     T maximum[1];
     reduce_rows<T, W>(
@@ -88,7 +88,7 @@ struct row_softmax {
     }
   }
 
-  void finish(const team<Items>& members, const finished_row& row) const {
+  void finish(const group<Items>& members, const finished_row& row) const {
     walk<W, slots>(members, x.extent[2], [&](auto, std::int64_t c, auto lanes) { divide(row, c, lanes); });
   }
 
@@ -99,7 +99,7 @@ struct row_softmax {
 
   /// Computes the exponentials of row i and returns the factor to multiply them by; if Items is 1, also the maximum of
   /// row `far`.
-  T one_row(team<Items>& members, row_index i, T maximum, row<T, W> kept, const finished_row& before, row_index far,
+  T one_row(group<Items>& members, row_index i, T maximum, row<T, W> kept, const finished_row& before, row_index far,
             T& far_maximum) const {
     const auto larger = [](auto a, auto b) { return max(a, b); };
     const auto from = row_of<W>(x, i), from_far = row_of<W>(x, far);

@@ -7,8 +7,8 @@
 
 namespace nullscope::kernels {
 
-/// out (batch, columns, rows) = transpose of x (batch, rows, columns); the last stride of both is 1. One team per tile:
-/// with several lanes in blocks of W x W in registers, with one lane through local memory.
+/// out (batch, columns, rows) = transpose of x (batch, rows, columns); the last stride of both is 1. One group per
+/// tile: with several lanes in blocks of W x W in registers, with one lane through local memory.
 ///
 /// With AVX-512 a block reads and writes whole cache lines, each in another page of memory; tiles keep the number of
 /// pages small. Blocks are taken along the rows of x, in pairs one below the other, so that lines are written in pairs.
@@ -28,8 +28,9 @@ struct transpose_tiles {
   std::int64_t tiles_across() const { return (x.extent[2] + tile_columns - 1) / tile_columns; }
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
+    const group<Items> members(item);
     const std::int64_t across = tiles_across(), tiles = across * tiles_down();
-    std::int64_t tile = item.get_group(0);
+    std::int64_t tile = members.number();
     const std::int64_t batch = tile / tiles;
     tile -= batch * tiles;
     const std::int64_t i = tile / across * tile_rows, j = tile % across * tile_columns;
@@ -40,7 +41,7 @@ struct transpose_tiles {
     if constexpr (W > 1) {
       through_registers(from, to, rows, columns);
     } else {
-      through_local_memory(team<Items>(item, local), reinterpret_cast<T*>(local), from, to, rows, columns);
+      through_local_memory(members, reinterpret_cast<T*>(local), from, to, rows, columns);
     }
   }
 
@@ -70,7 +71,7 @@ struct transpose_tiles {
   }
 
   /// The tile is kept in local memory with a gap after each row, so that its columns fall into different banks.
-  void through_local_memory(const team<Items>& members, T* tile, const T* from, T* to, std::int64_t rows,
+  void through_local_memory(const group<Items>& members, T* tile, const T* from, T* to, std::int64_t rows,
                             std::int64_t columns) const {
     constexpr int side = local_side;
     constexpr int stride = local_stride;

@@ -23,11 +23,10 @@ struct activation_backward {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    const std::int64_t group = item.get_group(0);
-    const row<T, W> sums = partial.template of<W>(group, 0);
+    const group<Items> members(item, local);
+    const row<T, W> sums = partial.template of<W>(members.number(), 0);
     bool is_first = true;
-    for (row_range rows(x, group, rows_per_group); !rows.empty(); rows.advance(1)) {
+    for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       walk<W, 1>(members, x.extent[2], [&](auto, std::int64_t c, auto lanes) {
         const pack<T, W> d = row_of<W>(d_y, i).load(c, lanes) * function.derivative(row_of<W>(x, i).load(c, lanes));
@@ -51,9 +50,9 @@ struct bias_activation {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
+    const group<Items> members(item, local);
     const row<const T, W> offsets{bias.data, bias.stride[0]};
-    for (row_range rows(y, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    for (row_range rows(y, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       walk<W, 1>(members, y.extent[2], [&](auto, std::int64_t c, auto lanes) {
         pack<T, W> value = row_of<W>(y, i).load(c, lanes);

@@ -22,7 +22,7 @@ struct column_partials {
   }
 };
 
-/// partial (groups, 1, columns): sums of x (1, rows, columns) over `rows_per_group` rows each. One team per group.
+/// partial (groups, 1, columns): sums of x (1, rows, columns) over `rows_per_group` rows each. One group for each.
 template <class T, int W, int Items>
 struct sum_columns {
   static constexpr const char* source = __FILE__;
@@ -33,10 +33,10 @@ struct sum_columns {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    const std::int64_t group = item.get_group(0), begin = group * rows_per_group;
+    const group<Items> members(item, local);
+    const std::int64_t begin = members.number() * rows_per_group;
     const std::int64_t end = sycl::min(begin + rows_per_group, x.extent[1]);
-    const auto to = partial.template of<W>(group, 0);
+    const auto to = partial.template of<W>(members.number(), 0);
     walk<W, 1>(members, x.extent[2], [&](auto, std::int64_t c, auto lanes) {
       pack<T, W> sum(T(0));
       for (std::int64_t i = begin; i < end; ++i) sum += row_of<W>(x, {0, i}).load(c, lanes);

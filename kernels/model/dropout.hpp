@@ -7,7 +7,7 @@
 
 namespace nullscope::kernels {
 
-/// y (1, rows, columns) = scale x where uniform >= probability, else 0. y may be x. One team per row.
+/// y (1, rows, columns) = scale x where uniform >= probability, else 0. y may be x. One group per row.
 template <class T, int W, int Items>
 struct dropout {
   static constexpr const char* source = __FILE__;
@@ -19,9 +19,9 @@ struct dropout {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
+    const group<Items> members(item, local);
     const pack<T, W> bound(probability), factor(scale), zero(T(0));
-    for (row_range rows(x, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       walk<W, 1>(members, x.extent[2], [&](auto, std::int64_t c, auto lanes) {
         const pack<T, W> kept = factor * row_of<W>(x, i).load(c, lanes);

@@ -10,7 +10,7 @@
 namespace nullscope::kernels {
 
 /// x (1, batch * S, d): row b S + i = token[ids[b, i]] + position[first_position + i] + segment[segments[b, i]]. An id
-/// out of range gives NaN. One team per row.
+/// out of range gives NaN. One group per row.
 template <class T, int W, int Items>
 struct embedding {
   static constexpr const char* source = __FILE__;
@@ -22,9 +22,9 @@ struct embedding {
   std::int64_t first_position, rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
+    const group<Items> members(item, local);
     const std::int64_t tokens = ids.extent[1];
-    for (row_range rows(x, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const std::int64_t row = rows.current().row, b = row / tokens, i = row % tokens;
       const std::int64_t id = ids(b, i), place = first_position + i;
       const std::int64_t part = segments.data == nullptr ? 0 : segments(b, i);
@@ -61,8 +61,8 @@ struct embedding_backward {
   bool adds;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    const std::int64_t begin = static_cast<std::int64_t>(item.get_group(0)) * entries_per_group;
+    const group<Items> members(item, local);
+    const std::int64_t begin = members.number() * entries_per_group;
     const std::int64_t end = sycl::min(begin + entries_per_group, d_table.extent[1]);
     if (!adds) {
       for (std::int64_t entry = begin; entry < end; ++entry) clear(members, entry);
@@ -82,7 +82,7 @@ struct embedding_backward {
   }
 
  private:
-  void clear(const team<Items>& members, std::int64_t entry) const {
+  void clear(const group<Items>& members, std::int64_t entry) const {
     const auto to = row_of<W>(d_table, {0, entry});
     walk<W, 1>(members, d_x.extent[2], [&](auto, std::int64_t c, auto lanes) { to.store(c, pack<T, W>(T(0)), lanes); });
   }

@@ -4,13 +4,13 @@
 #include <limits>
 #include <nullscope/core/view.hpp>
 
-#include "kernels/core/sub_groups.hpp"
+#include "kernels/group/sub_group_size.hpp"
 #include "kernels/linalg/row.hpp"
 #include "kernels/model/column_partials.hpp"
 
 namespace nullscope::kernels {
 
-/// sum (1, rows, columns) = x + bias + residual, y = (sum - mean) rstd gamma + beta. One team per row; it takes
+/// sum (1, rows, columns) = x + bias + residual, y = (sum - mean) rstd gamma + beta. One group per row; it takes
 /// `rows_per_group` rows one after the other. The second pass corrects the rounding of the mean, as in row_layer_norm.
 /// sum may be x or residual; null: not stored, and added up again in each pass. Rows of next (1, rows, n) become
 /// next_bias.
@@ -28,8 +28,8 @@ struct layer_norm_residual {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    for (row_range rows(x, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    group<Items> members(item, local);
+    for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       one_row(members, rows.current());
       if (next.data == nullptr) continue;
       const row<const T, W> from{next_bias.data, next_bias.stride[0]};
@@ -50,7 +50,7 @@ struct layer_norm_residual {
     return sum.data == nullptr ? added(i, c, lanes) : row_of<W>(sum, i).load(c, lanes);
   }
 
-  void one_row(team<Items>& members, row_index i) const {
+  void one_row(group<Items>& members, row_index i) const {
     const std::int64_t columns = x.extent[2];
     const T count = static_cast<T>(columns);
     numbers total(T(0));
@@ -114,22 +114,21 @@ struct layer_norm_backward {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const std::int64_t group = item.get_group(0);
+    group<Items> members(item, local);
     if (partial.data != nullptr) {
       for (std::int64_t part = 0; part < partial.parts; ++part) {
         walk<W, 1>(members, partial.columns, [&](auto, std::int64_t c, auto lanes) {
-          partial.template of<W>(group, part).store(c, numbers(T(0)), lanes);
+          partial.template of<W>(members.number(), part).store(c, numbers(T(0)), lanes);
         });
       }
     }
-    for (row_range rows(sum, group, rows_per_group); !rows.empty(); rows.advance(1)) {
-      one_row(members, group, rows.current());
+    for (row_range rows(sum, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
+      one_row(members, rows.current());
     }
   }
 
  private:
-  void one_row(team<Items>& members, std::int64_t group, row_index i) const {
+  void one_row(group<Items>& members, row_index i) const {
     const std::int64_t columns = sum.extent[2];
     const numbers centre(mean(i.row)), scale(rstd(i.row)), count(static_cast<T>(columns));
     const row<const T, W> weights{gamma.data, gamma.stride[0]};
@@ -149,7 +148,7 @@ struct layer_norm_backward {
       if (partial.data == nullptr) return;
       const numbers terms[] = {dy * z, dy, d};
       for (std::int64_t part = 0; part < partial.parts; ++part) {
-        const row<T, W> to = partial.template of<W>(group, part);
+        const row<T, W> to = partial.template of<W>(members.number(), part);
         to.store(c, to.load(c, lanes) + terms[part], lanes);
       }
     });

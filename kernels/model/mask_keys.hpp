@@ -9,7 +9,7 @@
 
 namespace nullscope::kernels {
 
-/// scores (batch, rows, keys): -inf for keys from lengths[batch] on. One team per row.
+/// scores (batch, rows, keys): -inf for keys from lengths[batch] on. One group per row.
 template <class T, int Items>
 struct mask_keys {
   static constexpr const char* source = __FILE__;
@@ -20,8 +20,8 @@ struct mask_keys {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    for (row_range rows(scores, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    const group<Items> members(item, local);
+    for (row_range rows(scores, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       for (std::int64_t key = lengths[i.batch] + members.rank(); key < scores.extent[2]; key += Items) {
         scores(i.batch, i.row, key) = -std::numeric_limits<T>::infinity();

@@ -20,7 +20,7 @@ T pool_weight(pool_kind kind, std::int64_t token, std::int64_t length) {
   return token < length ? T(1) / static_cast<T>(length) : T(0);
 }
 
-/// out (1, batch, d): the first token of x (batch, S, d), its last one, or the mean of its first lengths[b]. One team
+/// out (1, batch, d): the first token of x (batch, S, d), its last one, or the mean of its first lengths[b]. One group
 /// per sequence.
 template <class T, int W, int Items>
 struct pool_tokens {
@@ -33,8 +33,8 @@ struct pool_tokens {
   pool_kind kind;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    const std::int64_t b = item.get_group(0), length = lengths[b];
+    const group<Items> members(item, local);
+    const std::int64_t b = members.number(), length = lengths[b];
     const std::int64_t begin = kind == pool_kind::last ? length - 1 : 0;
     const std::int64_t end = kind == pool_kind::first ? 1 : length;
     const T weight = pool_weight<T>(kind, begin, length);
@@ -48,7 +48,7 @@ struct pool_tokens {
 };
 
 /// The gradient: d_x (batch, S, d) = weight of the token times d_out (1, batch, d), added to what is there if `adds`.
-/// One team per token.
+/// One group per token.
 template <class T, int W, int Items>
 struct unpool_tokens {
   static constexpr const char* source = __FILE__;
@@ -61,8 +61,8 @@ struct unpool_tokens {
   bool adds;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    const std::int64_t tokens = d_x.extent[1], b = item.get_group(0) / tokens, token = item.get_group(0) % tokens;
+    const group<Items> members(item, local);
+    const std::int64_t tokens = d_x.extent[1], b = members.number() / tokens, token = members.number() % tokens;
     const T weight = pool_weight<T>(kind, token, lengths[b]);
     if (adds && weight == T(0)) return;
     const auto to = row_of<W>(d_x, {b, token});

@@ -12,7 +12,7 @@
 #include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
-#include "kernels/simd/pack.hpp"
+#include "kernels/group/group.hpp"
 
 namespace nullscope::kernels {
 
@@ -28,17 +28,12 @@ struct complement_of_columns {
   std::int64_t first, stride;  // k rounded up to W; first + (S - k) rounded up to W
 
   void operator()(sycl::nd_item<1> item, std::byte*) const {
-    const auto group = item.get_group();
-    const std::int64_t matrix = static_cast<std::int64_t>(item.get_group(0));
-    const std::int64_t id = static_cast<std::int64_t>(item.get_local_id(0));
-    const std::int64_t size = static_cast<std::int64_t>(item.get_local_range(0));
+    const group<(W > 1 ? 1 : whole_work_group)> members(item);
+    const std::int64_t matrix = members.number(), id = members.rank(), size = members.size();
     const std::int64_t tokens = q.extent[1], k = q.extent[2];
     T* rows = system + matrix * k * stride;
     T* factor = coefficients + matrix * 2 * k;  // (k) multipliers of a column
     T* sign = factor + k;                       // (k) the diagonal of D
-    const auto sync = [&] {
-      if constexpr (W == 1) sycl::group_barrier(group);
-    };
     const auto subtract = [&](std::int64_t i, std::int64_t j, std::int64_t begin, T by) {  // row i -= by * row j
       for (std::int64_t c = begin / W * W + id * W; c < stride; c += size * W) {
         store(rows + i * stride + c,
@@ -52,22 +47,22 @@ struct complement_of_columns {
         rows[i * stride + c] = is_padding ? T(0) : c < k ? -q(matrix, token, i) : q(matrix, token, i);
       }
     }
-    sync();
+    members.barrier();
     for (std::int64_t j = 0; j < k; ++j) {
       const T pivot = rows[j * stride + j], d = pivot < 0 ? T(-1) : T(1);
       for (std::int64_t i = j + 1 + id; i < k; i += size) factor[i] = rows[i * stride + j] / (pivot + d);
       if (id == 0) sign[j] = d;
-      sync();
+      members.barrier();
       for (std::int64_t i = j + 1; i < k; ++i) subtract(i, j, j + 1, factor[i]);
-      sync();
+      members.barrier();
     }
     for (std::int64_t j = k - 1; j >= 0; --j) {  // back substitution, by rows of the unknown
       const T inverse = 1 / (rows[j * stride + j] + sign[j]);
       for (std::int64_t i = id; i < j; i += size) factor[i] = rows[i * stride + j];
       for (std::int64_t c = first + id; c < stride; c += size) rows[j * stride + c] *= inverse;
-      sync();
+      members.barrier();
       for (std::int64_t i = 0; i < j; ++i) subtract(i, j, first, factor[i]);
-      sync();
+      members.barrier();
     }
     for (std::int64_t c = id; c < tokens - k; c += size) {
       for (std::int64_t i = 0; i < k; ++i) {

@@ -6,14 +6,14 @@
 #include <nullscope/core/view.hpp>
 #include <sycl/sycl.hpp>
 
-#include "kernels/core/sub_groups.hpp"
+#include "kernels/group/sub_group_size.hpp"
 #include "kernels/linalg/row.hpp"
 
 namespace nullscope::kernels {
 
 /// difference (heads, alternatives, rows, S) = alternative - a, and figures (heads, alternatives, rows, 3) of each row:
 /// |sum of the difference|, how far the smallest entry is below zero, and |a| + |difference|, which rounding is
-/// relative to. One team per row.
+/// relative to. One group per row.
 template <class T, int W, int Items>
 struct simplex_differences {
   static constexpr const char* source = __FILE__;
@@ -26,10 +26,10 @@ struct simplex_differences {
   view<T, 4> difference, figures;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const std::int64_t rows = difference.extent[2], group = item.get_group(0);
-    const std::int64_t i = group % rows, alternative = group / rows % difference.extent[1];
-    const std::int64_t head = group / rows / difference.extent[1];
+    group<Items> members(item, local);
+    const std::int64_t rows = difference.extent[2], number = members.number();
+    const std::int64_t i = number % rows, alternative = number / rows % difference.extent[1];
+    const std::int64_t head = number / rows / difference.extent[1];
     const row<const T, W> weights = row_of<W>(a, {head, i});
     const row<const T, W> from{&alternatives(head, alternative, i, 0), alternatives.stride[3]};
     const row<T, W> to{&difference(head, alternative, i, 0), 1};

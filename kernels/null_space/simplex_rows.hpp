@@ -15,7 +15,7 @@ namespace nullscope::kernels {
 /// lambda (heads, alternatives, rows) = share * min over x_j < 0 of a_j / -x_j. The entry that limits lambda may fall
 /// below zero by rounding, hence the maximum. If the basis fills the space (rank = S), directions are rounding errors
 /// and lambda is zero. NaN in a row of a or x, or a negative rank (not known), makes lambda and the whole row NaN. One
-/// team per row.
+/// group per row.
 template <class T, int W, int Items>
 struct simplex_rows {
   static constexpr const char* source = __FILE__;
@@ -30,10 +30,10 @@ struct simplex_rows {
   T share;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const std::int64_t tokens = out.extent[3], group = item.get_group(0);
-    const std::int64_t i = group % out.extent[2], alternative = group / out.extent[2] % out.extent[1];
-    const std::int64_t head = group / out.extent[2] / out.extent[1];
+    group<Items> members(item, local);
+    const std::int64_t tokens = out.extent[3], number = members.number();
+    const std::int64_t i = number % out.extent[2], alternative = number / out.extent[2] % out.extent[1];
+    const std::int64_t head = number / out.extent[2] / out.extent[1];
     const row<const T, W> weights = row_of<W>(a, {head, i});
     const row<T, W> to{&out(head, alternative, i, 0), out.stride[3]};
 

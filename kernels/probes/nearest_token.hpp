@@ -11,7 +11,7 @@ namespace nullscope::kernels {
 /// correct (probes, rows): 1 if the token of the sentence whose target state is nearest to y is the right one, or has
 /// the same state as the right one; the first of equals is the nearest, and NaN never is. 0 otherwise, and behind the
 /// end of a list. By |y - x|^2, or by the cosine, for which `norms` (planes, tokens) are the lengths of the states.
-/// One team per row.
+/// One group per row.
 template <class T, int W, int Items>
 struct nearest_token {
   static constexpr const char* source = __FILE__;
@@ -28,8 +28,8 @@ struct nearest_token {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    for (row_range rows(y, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    group<Items> members(item, local);
+    for (row_range rows(y, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       const bool is_right = i.row < lists.left(i.batch) && finds(members, i);
       if (members.rank() == 0) correct(i.batch, i.row) = is_right ? 1 : 0;
@@ -39,7 +39,7 @@ struct nearest_token {
  private:
   static constexpr int together = 4;  // tokens that share the loads of y
 
-  bool finds(team<Items>& members, row_index i) const {
+  bool finds(group<Items>& members, row_index i) const {
     const std::int64_t plane = lists.of_probe[i.batch].target, token = lists.token(i.batch, i.row);
     const std::int64_t own = token + lists.offset, last = end[token] - 1;
     T smallest = std::numeric_limits<T>::infinity(), of_own = std::numeric_limits<T>::quiet_NaN();
@@ -59,7 +59,7 @@ struct nearest_token {
   }
 
   /// Of tokens j, j + 1, ..., or of the last one again.
-  void score(team<Items>& members, row_index i, std::int64_t plane, std::int64_t j, std::int64_t last,
+  void score(group<Items>& members, row_index i, std::int64_t plane, std::int64_t j, std::int64_t last,
              T (&scores)[together]) const {
     const auto of_y = row_of<W>(y, i);
     row<const T, W> x[together];
@@ -79,7 +79,7 @@ struct nearest_token {
     }
   }
 
-  bool is_same(team<Items>& members, std::int64_t plane, std::int64_t a, std::int64_t b) const {
+  bool is_same(group<Items>& members, std::int64_t plane, std::int64_t a, std::int64_t b) const {
     const auto of_a = states.template at<W>(plane, a), of_b = states.template at<W>(plane, b);
     numbers total(T(0));
     walk<W, 1>(members, states.width,

@@ -9,7 +9,7 @@ namespace nullscope::kernels {
 
 /// loss (probes, rows) of y (probes, rows, d) against target x: |y - x|^2, or 1 - y x / (|y| |x|); 0 behind the end of
 /// a list. If `overwrites`, y becomes the gradient of the mean over the rows that are left, at most `rows`. A vector of
-/// length 0 has cosine 0 with all others, and no gradient. One team per row.
+/// length 0 has cosine 0 with all others, and no gradient. One group per row.
 template <class T, int W, int Items>
 struct probe_loss {
   static constexpr const char* source = __FILE__;
@@ -24,8 +24,8 @@ struct probe_loss {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    for (row_range rows(y, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    group<Items> members(item, local);
+    for (row_range rows(y, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       const std::int64_t left = sycl::min(lists.left(i.batch), y.extent[1]);
       if (i.row >= left) {
@@ -41,12 +41,12 @@ struct probe_loss {
   }
 
  private:
-  void clear(const team<Items>& members, row_index i) const {
+  void clear(const group<Items>& members, row_index i) const {
     const auto to = row_of<W>(y, i);
     walk<W, 1>(members, states.width, [&](auto, std::int64_t c, auto lanes) { to.store(c, numbers(T(0)), lanes); });
   }
 
-  T distance(team<Items>& members, row_index i, const row<const T, W>& x, T scale) const {
+  T distance(group<Items>& members, row_index i, const row<const T, W>& x, T scale) const {
     const auto of_y = row_of<W>(y, i);
     numbers squares(T(0));
     walk<W, 1>(members, states.width, [&](auto, std::int64_t c, auto lanes) {
@@ -58,7 +58,7 @@ struct probe_loss {
   }
 
   /// The gradient of -y x / (|y| |x|) is (y (y x) / |y|^2 - x) / (|y| |x|).
-  T angle(team<Items>& members, row_index i, const row<const T, W>& x, T scale) const {
+  T angle(group<Items>& members, row_index i, const row<const T, W>& x, T scale) const {
     const auto of_y = row_of<W>(y, i);
     numbers products(T(0)), y_squares(T(0)), x_squares(T(0));
     walk<W, 1>(members, states.width, [&](auto, std::int64_t c, auto lanes) {

@@ -43,7 +43,7 @@ struct probe_lists {
   }
 };
 
-/// out (probes, rows, d): the source tokens of each probe; zeros behind the end of its list. One team per row.
+/// out (probes, rows, d): the source tokens of each probe; zeros behind the end of its list. One group per row.
 template <class T, int W, int Items>
 struct gather_states {
   static constexpr const char* source = __FILE__;
@@ -55,8 +55,8 @@ struct gather_states {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    for (row_range rows(out, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    const group<Items> members(item, local);
+    for (row_range rows(out, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       const bool is_there = i.row < lists.left(i.batch);
       const std::int64_t token = is_there ? lists.token(i.batch, i.row) : 0;

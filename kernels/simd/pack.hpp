@@ -1,5 +1,6 @@
 /// A pack: the W lanes that one work-item computes with. On a CPU it is a hardware vector (W = 4, 8 or 16), on a GPU a
-/// plain number (W = 1), because there the work-items are the lanes. See team.hpp for what work-items do together.
+/// plain number (W = 1), because there the work-items are the lanes. See kernels/group/group.hpp for what work-items do
+/// together.
 ///
 /// Written with the vector extension that GCC and Clang share, so that host compilers can read and test it too.
 #pragma once

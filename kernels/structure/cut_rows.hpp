@@ -10,7 +10,7 @@ namespace nullscope::kernels {
 
 /// With m = scale x: y_ij = c_ij / sum_k c_ik, where c is m if m >= threshold, else max(factor m, 0). A row whose sum
 /// is 0 becomes `empty`, and emptied (batch, rows) is 1 for it, 0 for the others. x and y are (batch, rows, columns); y
-/// may be x. A team takes `rows_per_group` rows.
+/// may be x. A group takes `rows_per_group` rows.
 template <class T, int W, int Items>
 struct cut_rows {
   static constexpr const char* source = __FILE__;
@@ -24,12 +24,12 @@ struct cut_rows {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
+    group<Items> members(item, local);
     const auto cut = [&](numbers element) {
       const numbers mean = element * numbers(scale);
       return where_less(mean, numbers(threshold), max(mean * numbers(factor), numbers(0)), mean);
     };
-    for (row_range rows(x, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       const auto from = row_of<W>(x, i);
       const auto to = row_of<W>(y, i);

@@ -9,7 +9,7 @@
 namespace nullscope::kernels {
 
 /// out (batch, rows) = sum_j w_ij |x_ij - y_ij|, with x, y and w (batch, rows, columns); y without data counts as zero.
-/// A weight that is negative or NaN makes its row NaN. A team takes `rows_per_group` rows.
+/// A weight that is negative or NaN makes its row NaN. A group takes `rows_per_group` rows.
 template <class T, int W, int Items>
 struct weighted_norm {
   static constexpr const char* source = __FILE__;
@@ -21,8 +21,8 @@ struct weighted_norm {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    for (row_range rows(x, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    group<Items> members(item, local);
+    for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       const auto x_row = row_of<W>(x, i), y_row = row_of<W>(y, i), w_row = row_of<W>(w, i);
       T result[1];

@@ -25,8 +25,8 @@ struct adam {
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
     using numbers = pack<T, W>;
-    const team<Items> members(item, local);
-    const std::int64_t begin = static_cast<std::int64_t>(item.get_group(0)) * per_group;
+    const group<Items> members(item, local);
+    const std::int64_t begin = members.number() * per_group;
     const std::int64_t size = sycl::min(per_group, count - begin);
     const numbers scale(gradient_scale == nullptr ? T(1) : *gradient_scale);
     const row<const T, W> g_row{gradient + begin, 1};
@@ -58,8 +58,8 @@ struct squares_of_blocks {
   std::int64_t count, per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const std::int64_t group = item.get_group(0), begin = group * per_group;
+    group<Items> members(item, local);
+    const std::int64_t begin = members.number() * per_group;
     const row<const T, W> values{x + begin, 1};
     pack<T, W> sum(T(0));
     walk<W, 1>(members, sycl::min(per_group, count - begin), [&](auto, std::int64_t c, auto lanes) {
@@ -67,7 +67,7 @@ struct squares_of_blocks {
       sum = fma(value, value, sum);
     });
     const T total = members.sum(sum);
-    if (members.rank() == 0) partial[group] = total;
+    if (members.rank() == 0) partial[members.number()] = total;
   }
 };
 

@@ -10,7 +10,7 @@
 namespace nullscope::kernels {
 
 /// Of each row of logits (1, rows, classes): log_sum_exp, -log p(label), and the class of the largest logit, the first
-/// of equals. A row with a negative label, or one that is out of range, does not count. One team per row.
+/// of equals. A row with a negative label, or one that is out of range, does not count. One group per row.
 template <class T, int Items>
 struct cross_entropy_rows {
   static constexpr const char* source = __FILE__;
@@ -23,11 +23,11 @@ struct cross_entropy_rows {
   std::int32_t* prediction;  // (rows)
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    const std::int64_t row = item.get_group(0), classes = logits.extent[2];
+    group<Items> members(item, local);
+    const std::int64_t row = members.number(), classes = logits.extent[2];
     const auto values = row_of<1>(logits, {0, row});
     T largest = -std::numeric_limits<T>::infinity();
-    T best = static_cast<T>(classes);  // the place of the largest, as a number that a team can reduce
+    T best = static_cast<T>(classes);  // the place of the largest, as a number that a group can reduce
     for (std::int64_t c = members.rank(); c < classes; c += Items) {
       const T x = values.load(c, all_lanes{}).lanes;
       if (!(x <= largest)) {
@@ -35,14 +35,14 @@ struct cross_entropy_rows {
         best = static_cast<T>(c);
       }
     }
-    const T of_team = members.reduce(pack<T, 1>(largest), [](auto a, auto b) { return max_or_nan(a, b); });
-    const bool has_it = !(largest < of_team);
+    const T of_row = members.reduce(pack<T, 1>(largest), [](auto a, auto b) { return max_or_nan(a, b); });
+    const bool has_it = !(largest < of_row);
     const T first = -members.largest(pack<T, 1>(has_it ? -best : -static_cast<T>(classes)));
     pack<T, 1> sum(T(0));
     for (std::int64_t c = members.rank(); c < classes; c += Items) {
-      sum += pack<T, 1>(sycl::exp(values.load(c, all_lanes{}).lanes - of_team));
+      sum += pack<T, 1>(sycl::exp(values.load(c, all_lanes{}).lanes - of_row));
     }
-    const T log_sum = of_team + sycl::log(members.sum(sum));
+    const T log_sum = of_row + sycl::log(members.sum(sum));
     if (members.rank() != 0) return;
     const std::int32_t label = labels(row);
     prediction[row] = static_cast<std::int32_t>(first);
@@ -55,7 +55,7 @@ struct cross_entropy_rows {
   }
 };
 
-/// loss (1) = mean of the rows that count, correct (1), share (1) = 1 / rows that count. One team.
+/// loss (1) = mean of the rows that count, correct (1), share (1) = 1 / rows that count. One group.
 template <class T, int Items>
 struct cross_entropy_mean {
   static constexpr const char* source = __FILE__;
@@ -68,7 +68,7 @@ struct cross_entropy_mean {
   std::int64_t* correct;  // null: not asked for
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
+    group<Items> members(item, local);
     pack<T, 1> total(T(0)), count(T(0)), right(T(0));
     constexpr std::int64_t block = 64;  // summed from zero, so that many rows lose no precision
     const std::int64_t rows = labels.extent[0];
@@ -93,7 +93,7 @@ struct cross_entropy_mean {
 };
 
 /// d_logits (1, rows, classes) = (softmax(logits) - one at the label) share, 0 where the row does not count. d_logits
-/// may be logits. One team per row.
+/// may be logits. One group per row.
 template <class T, int Items>
 struct cross_entropy_gradient {
   static constexpr const char* source = __FILE__;
@@ -105,8 +105,8 @@ struct cross_entropy_gradient {
   view<T, 3> d_logits;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const team<Items> members(item, local);
-    const std::int64_t row = item.get_group(0);
+    const group<Items> members(item, local);
+    const std::int64_t row = members.number();
     const std::int32_t label = labels(row);
     const auto from = row_of<1>(logits, {0, row});
     const auto to = row_of<1>(d_logits, {0, row});
@@ -118,7 +118,7 @@ struct cross_entropy_gradient {
   }
 };
 
-/// d_x = y (d_y - sum of d_y y) along each row of (batch, rows, columns); d_x may be d_y. One team per row.
+/// d_x = y (d_y - sum of d_y y) along each row of (batch, rows, columns); d_x may be d_y. One group per row.
 template <class T, int W, int Items>
 struct softmax_backward {
   static constexpr const char* source = __FILE__;
@@ -129,8 +129,8 @@ struct softmax_backward {
   std::int64_t rows_per_group;
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    team<Items> members(item, local);
-    for (row_range rows(x, item.get_group(0), rows_per_group); !rows.empty(); rows.advance(1)) {
+    group<Items> members(item, local);
+    for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       pack<T, W> product(T(0));
       walk<W, 1>(members, x.extent[2], [&](auto, std::int64_t c, auto lanes) {

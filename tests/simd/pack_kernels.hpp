@@ -6,7 +6,6 @@
 #include <sycl/sycl.hpp>
 
 #include "kernels/simd/pack_math.hpp"
-#include "kernels/simd/team.hpp"
 
 namespace nullscope::test {
 
@@ -97,24 +96,6 @@ struct tail_probe {
   void operator()(sycl::nd_item<1> item, std::byte*) const {
     const auto count = static_cast<std::int64_t>(item.get_global_id(0));
     pack_tail<T, W>(from, count, all + count * widest, some + count * widest);
-  }
-};
-
-/// Sums and maxima over a team, three in a row: out (Items, 3) holds what each work-item got from x (Items, W).
-template <class T, int W, int Items>
-struct team_probe {
-  static constexpr const char* source = __FILE__;
-
-  const T* x;
-  T* out;
-
-  void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    kernels::team<Items> members(item, local);
-    const auto mine = kernels::load<W>(x + members.rank() * W);
-    T* results = out + 3 * members.rank();
-    results[0] = members.sum(mine);
-    results[1] = members.largest(mine);
-    results[2] = members.sum(mine * mine);
   }
 };
 

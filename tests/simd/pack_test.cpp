@@ -167,26 +167,6 @@ class pack_test : public device_test {
     launch(ctx_, sycl::nd_range<1>{W + 1, 1}, 0, tail_probe<T, W>{x.data(), all.data(), some.data()}).wait();
     check_tails(W, all.to_host(), some.to_host(), -5);
   }
-
-  template <class T, int W, int Items>
-  void check_team() {
-    const std::vector<T> numbers = random_numbers<T>(W * Items, 43);
-    tensor<T> x(queue_, {W * Items}, numbers), out(queue_, {3 * Items});
-    launch(ctx_, sycl::nd_range<1>{Items, Items}, kernels::team<Items>::local_bytes,
-           team_probe<T, W, Items>{x.data(), out.data()})
-        .wait();
-    double sum = 0, squares = 0;
-    for (const T number : numbers) {
-      sum += static_cast<double>(number);
-      squares += static_cast<double>(number) * static_cast<double>(number);
-    }
-    const std::vector<T> got = out.to_host();
-    constexpr double tolerance = 4.0 * W * Items * static_cast<double>(std::numeric_limits<T>::epsilon());
-    EXPECT_NEAR(got[0], sum, tolerance);
-    EXPECT_EQ(got[1], *std::max_element(numbers.begin(), numbers.end()));
-    EXPECT_NEAR(got[2], squares, tolerance);
-    for (std::size_t i = 3; i < got.size(); ++i) EXPECT_EQ(got[i], got[i % 3]) << "work-items differ";
-  }
 };
 
 INSTANTIATE_TEST_SUITE_P(devices, pack_test, testing::ValuesIn(devices()), device_name);
@@ -201,13 +181,6 @@ TEST_P(pack_test, tails_touch_nothing_beyond) {
   check_device_tails<float, 16>();
   check_device_tails<bfloat16, 16>();
   if (has_fp64()) check_device_tails<double, 8>();
-}
-
-TEST_P(pack_test, teams_reduce_and_agree) {
-  check_team<float, 16, 1>();
-  check_team<float, 1, 32>();
-  check_team<float, 4, 64>();
-  if (has_fp64()) check_team<double, 1, 256>();
 }
 
 }  // namespace

@@ -42,14 +42,14 @@ sycl::event append(context& ctx, const view<const std::int64_t, 1>& rank, const 
   const std::int64_t batch = basis.extent[0], tokens = basis.extent[1];
   operation op(ctx, function, dependencies);
   const auto rest = op.take_array<T>(batch, tokens), coefficients = op.take_array<T>(batch, tokens);
-  const kernels::append_ones<T> kernel{basis,
-                                       rank,
-                                       rank_with_ones,
-                                       rest.data,
-                                       coefficients.data,
-                                       tolerance_of_ones<T>(tolerance, tokens, basis.extent[2])};
-  constexpr std::int64_t items = 64;
-  op.launch(detail::groups_of(batch, items), static_cast<std::size_t>(kernel.local_bytes(items)), kernel);
+  constexpr int items = 64;
+  const kernels::append_ones<T, items> kernel{basis,
+                                              rank,
+                                              rank_with_ones,
+                                              rest.data,
+                                              coefficients.data,
+                                              tolerance_of_ones<T>(tolerance, tokens, basis.extent[2])};
+  op.launch(detail::groups_of(batch, items), kernels::group<items>::local_bytes, kernel);
   return op.submit();
 }
 
