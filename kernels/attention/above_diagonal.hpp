@@ -19,9 +19,10 @@ struct clear_above_diagonal {
   view<T, 3> x;
   std::int64_t last;
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const group<Items> members(item, local);
+    const group<Items> members(item, local, busy_groups);
     for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       const std::int64_t seen = sycl::clamp(i.row + last + 1, std::int64_t{0}, x.extent[2]);

@@ -22,9 +22,10 @@ struct gather_queries {
   view<const std::int64_t, 2> rows;  // (heads, m)
   view<T, 3> out;
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const group<Items> members(item, local);
+    const group<Items> members(item, local, busy_groups);
     for (row_range range(out, members.number(), rows_per_group); !range.empty(); range.advance(1)) {
       const row_index i = range.current();
       const std::int64_t from_row = rows(i.batch, i.row);
@@ -51,9 +52,10 @@ struct gather_score_bias {
   std::int64_t queries;
   bool causal;
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const group<Items> members(item, local);
+    const group<Items> members(item, local, busy_groups);
     const std::int64_t keys = out.extent[2];
     for (row_range range(out, members.number(), rows_per_group); !range.empty(); range.advance(1)) {
       const row_index i = range.current();

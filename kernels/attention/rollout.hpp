@@ -21,9 +21,10 @@ struct rollout_layer {
   view<T, 3> out;
   T residual;
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     for (row_range rows(out, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const std::int64_t i = rows.current().row, columns = out.extent[2];
       const auto to = row_of<W>(out, {0, i});

@@ -23,9 +23,10 @@ struct attention_row_moments {
   view<const T, 2> u_columns;    // (heads, columns): U^T 1
   view<T, 3> moments;
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     for (row_range rows(p, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       const auto of_row = row_of<W>(p, i);

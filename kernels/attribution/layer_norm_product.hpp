@@ -24,9 +24,10 @@ struct layer_norm_product {
   view<const T, 1> gamma;       // (d)
   view<const T, 1> mean, rstd;  // (tokens)
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       one_row(members, rows.current());
     }

@@ -16,9 +16,10 @@ struct path_points {
   view<const T, 2> input, baseline;
   view<const T, 1> shares;
   view<T, 3> points;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     const std::int64_t tokens = input.extent[0], p = members.number() / tokens, i = members.number() % tokens;
     const row<const T, W> from{&baseline(i, 0), 1}, to{&input(i, 0), 1};
     const row<T, W> out{&points(p, i, 0), 1};
@@ -40,9 +41,10 @@ struct gradient_figures {
   view<const T, 3> gradients;
   view<const T, 2> embeddings, input, baseline;
   view<T, 3> figures;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     const std::int64_t tokens = input.extent[0], p = members.number() / tokens, i = members.number() % tokens;
     const row<const T, W> gradient{&gradients(p, i, 0), 1}, embedding{&embeddings(i, 0), 1};
     const row<const T, W> from{&baseline(i, 0), 1}, to{&input(i, 0), 1};

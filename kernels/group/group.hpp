@@ -23,6 +23,9 @@ namespace nullscope::kernels {
 /// As `Items`: all work-items of the work-group, however many there are. Such a group has no collectives but barriers.
 inline constexpr int whole_work_group = 0;
 
+/// As `busy`: every group of a launch has work.
+inline constexpr std::int64_t all_groups = std::numeric_limits<std::int64_t>::max();
+
 /// Of `Items` work-items, a power of two, of which `Lanes` neighbours can shuffle.
 template <int Items, int Lanes = default_lanes>
 class group {
@@ -35,7 +38,7 @@ class group {
   /// `local` has local_bytes for each group of the work-group. The groups of a launch that have work are the first
   /// `busy` ones. The others, which fill the last work-group, only take part in collectives: they get the number of the
   /// last busy one, from which they may read, and ranks beyond all elements, so that their loops have no turns.
-  explicit group(const sycl::nd_item<1>& item, std::byte* local = nullptr, std::int64_t busy = everyone)
+  explicit group(const sycl::nd_item<1>& item, std::byte* local = nullptr, std::int64_t busy = all_groups)
       : item_(item), local_(local), number_(static_cast<std::int64_t>(item.get_group(0))) {
     if constexpr (Items == whole_work_group) rank_ = static_cast<int>(item.get_local_id(0));
     if constexpr (Items > 1) {
@@ -162,7 +165,6 @@ class group {
   }
 
  private:
-  static constexpr std::int64_t everyone = std::numeric_limits<std::int64_t>::max();
   static constexpr int beyond_all = 1 << 30;
   static constexpr auto plus = [](auto a, auto b) { return a + b; };
 

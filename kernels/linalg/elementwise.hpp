@@ -124,9 +124,10 @@ struct map_one {
   view<Out, 3> out;
   Operation operation;
   tile_shape shape;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const group<Items> members(item, local);
+    const group<Items> members(item, local, busy_groups);
     for (tile part(out, shape, members.number()); !part.rows.empty(); part.rows.advance(1)) {
       const auto from = row_of<W>(x, part.rows.current()).from(part.first_column);
       const auto to = row_of<W, Streams>(out, part.rows.current()).from(part.first_column);
@@ -150,9 +151,10 @@ struct map_two {
   view<T, 3> out;
   Operation operation;
   tile_shape shape;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const group<Items> members(item, local);
+    const group<Items> members(item, local, busy_groups);
     for (tile part(out, shape, members.number()); !part.rows.empty(); part.rows.advance(1)) {
       const auto from_x = row_of<W>(x, part.rows.current()).from(part.first_column);
       const auto from_y = row_of<W>(y, part.rows.current()).from(part.first_column);

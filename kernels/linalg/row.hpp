@@ -121,7 +121,7 @@ template <int W, int Slots, int Items, class Visit>
 void walk(const group<Items>& members, std::int64_t columns, Visit visit) {
   constexpr std::int64_t step = W * Items;
   constexpr std::integral_constant<int, 0> first_slot;
-  std::int64_t column = members.rank() * W;
+  std::int64_t column = std::int64_t{members.rank()} * W;
   for (; column + (Slots - 1) * step + W <= columns; column += Slots * step) {
     unrolled<Slots>([&](auto slot) { visit(slot, column + slot * step, all_lanes{}); });
   }

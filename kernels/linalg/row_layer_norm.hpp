@@ -27,9 +27,10 @@ struct row_layer_norm {
   view<T, 2> mean, rstd;         // null: not asked for
   T epsilon;
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     row_range rows(x, members.number(), rows_per_group);
     T sum[at_once];
     bool is_known = false;

@@ -44,9 +44,10 @@ struct row_reduce {
   view<const T, 3> x;
   view<number, 2> out;
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     if (at_once > 1 && rows_per_group >= at_once) {
       in_parts(members, std::make_integer_sequence<int, at_once>{});
     } else {
@@ -120,18 +121,20 @@ struct row_reduce {
     constexpr number infinity = std::numeric_limits<number>::infinity();
     // A sum of squares in this range has neither overflowed nor lost much to underflow.
     constexpr number safe = std::numeric_limits<number>::min() / std::numeric_limits<number>::epsilon();
-    if (squares >= safe && squares < infinity) return sycl::sqrt(squares);
+    const bool is_safe = squares >= safe && squares < infinity;
+    if (!members.anywhere(!is_safe)) return sycl::sqrt(squares);
     number largest[1], scaled[1];
     reduce_rows<number, W>(
         members, x.extent[2], number(0), [&](int, std::int64_t c, auto lanes) { return abs(from.load(c, lanes)); },
         [](auto a, auto b) { return max_or_nan(a, b); }, [](auto a, auto b) { return max_or_nan(a, b); }, largest);
-    if (!(largest[0] > 0 && largest[0] < infinity)) return largest[0];  // 0, infinity, NaN
+    const bool has_length = largest[0] > 0 && largest[0] < infinity;  // otherwise it is 0, infinity or NaN
+    const numbers divisor(has_length ? largest[0] : number(1));
     reduce_rows<number, W>(
-        members, x.extent[2], number(0),
-        [&](int, std::int64_t c, auto lanes) { return from.load(c, lanes) / numbers(largest[0]); },
+        members, x.extent[2], number(0), [&](int, std::int64_t c, auto lanes) { return from.load(c, lanes) / divisor; },
         [](auto element, auto total) { return fma(element, element, total); }, [](auto a, auto b) { return a + b; },
         scaled);
-    return largest[0] * sycl::sqrt(scaled[0]);
+    if (is_safe) return sycl::sqrt(squares);
+    return has_length ? largest[0] * sycl::sqrt(scaled[0]) : largest[0];
   }
 };
 

@@ -27,6 +27,7 @@ struct row_softmax {
   view<T, 2> log_sum_exp;  // null: not wanted
   std::int64_t rows_per_group;
   exp_of_nonpositive_numbers<T> exponential = {};
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   /// Elements of a row of exponentials in local memory; there are two, used in turn.
   static constexpr std::int64_t kept_stride(std::int64_t columns) { return (columns + W - 1) / W * W; }
@@ -42,7 +43,7 @@ struct row_softmax {
   };
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     row_range rows(x, members.number(), rows_per_group), ahead = rows;
     T maximum = maximum_of(members, rows.current()), next_maximum = 0, far_maximum = 0;
     ahead.advance(1);

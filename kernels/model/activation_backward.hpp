@@ -48,9 +48,10 @@ struct bias_activation {
   view<const T, 1> bias;  // (columns); null: zeros
   activation_function<T, Kind> function;
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const group<Items> members(item, local);
+    const group<Items> members(item, local, busy_groups);
     const row<const T, W> offsets{bias.data, bias.stride[0]};
     for (row_range rows(y, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();

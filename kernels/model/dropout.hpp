@@ -17,9 +17,10 @@ struct dropout {
   view<T, 3> y;
   T probability, scale;
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const group<Items> members(item, local);
+    const group<Items> members(item, local, busy_groups);
     const pack<T, W> bound(probability), factor(scale), zero(T(0));
     for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();

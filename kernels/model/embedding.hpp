@@ -20,9 +20,10 @@ struct embedding {
   view<const T, 3> token, position, segment;  // (1, rows, d); null: none
   view<T, 3> x;
   std::int64_t first_position, rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const group<Items> members(item, local);
+    const group<Items> members(item, local, busy_groups);
     const std::int64_t tokens = ids.extent[1];
     for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const std::int64_t row = rows.current().row, b = row / tokens, i = row % tokens;

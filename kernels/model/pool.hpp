@@ -31,9 +31,10 @@ struct pool_tokens {
   view<T, 3> out;
   const std::int64_t* lengths;
   pool_kind kind;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const group<Items> members(item, local);
+    const group<Items> members(item, local, busy_groups);
     const std::int64_t b = members.number(), length = lengths[b];
     const std::int64_t begin = kind == pool_kind::last ? length - 1 : 0;
     const std::int64_t end = kind == pool_kind::first ? 1 : length;
@@ -59,9 +60,10 @@ struct unpool_tokens {
   const std::int64_t* lengths;
   pool_kind kind;
   bool adds;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const group<Items> members(item, local);
+    const group<Items> members(item, local, busy_groups);
     const std::int64_t tokens = d_x.extent[1], b = members.number() / tokens, token = members.number() % tokens;
     const T weight = pool_weight<T>(kind, token, lengths[b]);
     if (adds && weight == T(0)) return;

@@ -24,9 +24,10 @@ struct simplex_differences {
   view<const T, 3> a;
   view<const T, 4> alternatives;
   view<T, 4> difference, figures;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     const std::int64_t rows = difference.extent[2], number = members.number();
     const std::int64_t i = number % rows, alternative = number / rows % difference.extent[1];
     const std::int64_t head = number / rows / difference.extent[1];

@@ -28,9 +28,10 @@ struct simplex_rows {
   view<T, 4> out;
   view<T, 3> lambda;
   T share;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     const std::int64_t tokens = out.extent[3], number = members.number();
     const std::int64_t i = number % out.extent[2], alternative = number / out.extent[2] % out.extent[1];
     const std::int64_t head = number / out.extent[2] / out.extent[1];

@@ -53,9 +53,10 @@ struct gather_states {
   probe_lists lists;
   view<T, 3> out;
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const group<Items> members(item, local);
+    const group<Items> members(item, local, busy_groups);
     for (row_range rows(out, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       const bool is_there = i.row < lists.left(i.batch);

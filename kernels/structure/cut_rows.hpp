@@ -22,9 +22,10 @@ struct cut_rows {
   view<std::int32_t, 2> emptied;
   T scale, threshold, factor, empty;
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     const auto cut = [&](numbers element) {
       const numbers mean = element * numbers(scale);
       return where_less(mean, numbers(threshold), max(mean * numbers(factor), numbers(0)), mean);

@@ -19,9 +19,10 @@ struct weighted_norm {
   view<const T, 3> x, y, w;
   view<T, 2> out;
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       const auto x_row = row_of<W>(x, i), y_row = row_of<W>(y, i), w_row = row_of<W>(w, i);

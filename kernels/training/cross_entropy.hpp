@@ -18,12 +18,13 @@ struct cross_entropy_rows {
 
   view<const T, 3> logits;
   view<const std::int32_t, 1> labels;
-  T* log_sum_exp;            // (rows)
-  T* loss;                   // (rows): 0 where the row does not count, NaN if its label is out of range
-  std::int32_t* prediction;  // (rows)
+  T* log_sum_exp;                         // (rows)
+  T* loss;                                // (rows): 0 where the row does not count, NaN if its label is out of range
+  std::int32_t* prediction;               // (rows)
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     const std::int64_t row = members.number(), classes = logits.extent[2];
     const auto values = row_of<1>(logits, {0, row});
     T largest = -std::numeric_limits<T>::infinity();
@@ -103,9 +104,10 @@ struct cross_entropy_gradient {
   view<const std::int32_t, 1> labels;
   const T *log_sum_exp, *share;
   view<T, 3> d_logits;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    const group<Items> members(item, local);
+    const group<Items> members(item, local, busy_groups);
     const std::int64_t row = members.number();
     const std::int32_t label = labels(row);
     const auto from = row_of<1>(logits, {0, row});
@@ -127,9 +129,10 @@ struct softmax_backward {
   view<const T, 3> x, d_y;  // x: the softmax
   view<T, 3> d_x;
   std::int64_t rows_per_group;
+  std::int64_t busy_groups = all_groups;  // the launch sets it, and puts several into a work-group
 
   void operator()(sycl::nd_item<1> item, std::byte* local) const {
-    group<Items> members(item, local);
+    group<Items> members(item, local, busy_groups);
     for (row_range rows(x, members.number(), rows_per_group); !rows.empty(); rows.advance(1)) {
       const row_index i = rows.current();
       pack<T, W> product(T(0));

@@ -1,10 +1,11 @@
 /// How kernels that go row by row are laid on a device, and launched.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <nullscope/core/operation.hpp>
 
-#include "kernels/simd/team.hpp"
+#include "kernels/group/group.hpp"
 #include "lib/src/core/dispatch.hpp"
 #include "lib/src/core/ranges.hpp"
 
@@ -20,11 +21,26 @@ row_shape choose_row_shape(const lane_layout& layout, std::int64_t columns, bool
 /// does not show, and so few that all cores have enough to do.
 std::int64_t rows_per_group(const context& ctx, const row_shape& shape, std::int64_t rows, std::int64_t row_bytes);
 
-/// Launches `groups` work-groups of Items work-items, with what the group needs of local memory and `local_bytes`.
+/// How many groups of Items work-items share a work-group: one of 32 would leave half of an AMD wave idle, and a GPU
+/// holds a limited number of work-groups at a time.
+template <int Items>
+std::int64_t groups_together(const context& ctx) {
+  constexpr std::int64_t work_items = Items == 1 ? 1 : 128;
+  return std::max<std::int64_t>(std::min(work_items, ctx.device().max_work_group_size) / Items, 1);
+}
+
+/// Launches `groups` groups of Items work-items, with what they need of local memory and `local_bytes` per work-group.
+/// Several groups share a work-group if the kernel has a member `busy_groups`, which becomes `groups`.
 template <int Items, class Kernel>
-void launch_groups(operation& op, std::int64_t groups, const Kernel& kernel, step_order order = step_order::next,
+void launch_groups(operation& op, std::int64_t groups, Kernel kernel, step_order order = step_order::next,
                    std::size_t local_bytes = 0) {
-  op.launch(groups_of(groups, Items), kernels::team<Items>::local_bytes + local_bytes, kernel, order);
+  std::int64_t together = 1;
+  if constexpr (requires { kernel.busy_groups; }) {
+    kernel.busy_groups = groups;
+    together = groups_together<Items>(op.ctx());
+  }
+  op.launch(groups_of(ceil_div(groups, together), together * Items),
+            static_cast<std::size_t>(together) * kernels::group<Items>::local_bytes + local_bytes, kernel, order);
 }
 
 /// The rows of a launch.
