@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <nullscope/attention/effective_attention.hpp>
 #include <nullscope/core/device.hpp>
-#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/random.hpp>
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include <cmath>
-#include <nullscope/core/random.hpp>
 #include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/linalg/rows.hpp>
 
 #include "bench/check/operations.hpp"

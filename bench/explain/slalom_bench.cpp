@@ -1,9 +1,9 @@
 /// Fits of surrogates: SLALOM by least squares and by SGD on the same samples, many fits and many texts at once against
 /// one by one, and linear fits against LAPACK.
 #include <algorithm>
-#include <nullscope/core/random.hpp>
 #include <nullscope/explain/explanations.hpp>
 #include <nullscope/explain/slalom.hpp>
+#include <nullscope/linalg/random.hpp>
 #include "lib/src/studies/synthetic_experiments.hpp"
 
 #include "bench/core/harness.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <nullscope/core/random.hpp>
 #include <nullscope/linalg/qr.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/probes/token_identifiability.hpp>
 #include <numeric>
 

@@ -1,8 +1,8 @@
 /// Fits of SLALOM by Adam on random minibatches (Leemann et al., algorithm 1), one group per fit.
 #pragma once
 
-#include "kernels/core/philox.hpp"
 #include "kernels/explain/slalom_problem.hpp"
+#include "kernels/simd/philox.hpp"
 
 namespace nullscope::kernels {
 

@@ -1,5 +1,5 @@
-#include <nullscope/core/random.hpp>
 #include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/linalg/rows.hpp>
 
 #include "tests/contract/function_row.hpp"

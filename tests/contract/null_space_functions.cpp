@@ -52,6 +52,11 @@ function_table null_space_rows(const std::string& type) {
        {in("t", {batch, S, d}).any(0).any(1).any(2)},
        [](context& ctx, const arguments& x) { range_basis(ctx, x["t"].make_tensor<T>(ctx)); },
        function_kind::on_tensors},
+      {"reduce_projection_" + type,
+       {in("h", {batch, d_v, d}).also(2, {d - 1, d + 1}), out("reduced", {batch, d_v, d_v})},
+       [](context& ctx, const arguments& x) {
+         reduce_projection(ctx, x["h"].as<const T, 3>(), x["reduced"].as<T, 3>());
+       }},
       {"append_ones_" + type,
        {in("rank", {batch}), out("basis", {batch, S, k + 1}).any(1).also(2, {1, k, k + 2}),
         out("rank_with_ones", {batch})},

@@ -32,11 +32,6 @@ function_table structure_rows(const std::string& type) {
        [](context& ctx, const arguments& x) {
          extract_structure(ctx, x["sum"].as<const T, 3>(), structure_results<T>{x["w"], x["emptied"]}, {});
        }},
-      {"reduce_projection_" + type,
-       {in("h", {batch, d_v, d}).also(2, {d - 1, d + 1}), out("reduced", {batch, d_v, d_v})},
-       [](context& ctx, const arguments& x) {
-         reduce_projection(ctx, x["h"].as<const T, 3>(), x["reduced"].as<T, 3>());
-       }},
       {"subspace_distance_" + type,
        {in("a", {batch, rows, S}), in("b", {batch, rows, S}), in("basis", {batch, S, k}).any(2), out("out", {batch})},
        [](context& ctx, const arguments& x) {

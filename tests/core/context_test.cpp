@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
-#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <thread>
 
-#include "tests/core/layouts.hpp"
 #include "tests/core/context_fixture.hpp"
+#include "tests/core/layouts.hpp"
 
 namespace nullscope::test {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nullscope/core/random.hpp>
 #include <nullscope/core/tensor.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/linalg/rows.hpp>
 #include <set>
 

@@ -2,7 +2,7 @@
 #include "tests/core/context_fixture.hpp"
 #include "tests/core/layouts.hpp"
 
-#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/random.hpp>
 
 namespace nullscope::test {
 namespace {
@@ -170,8 +170,8 @@ TEST_P(operation_test, a_functor_that_the_two_compilers_lay_out_differently_does
 TEST_P(operation_test, a_users_header_with_the_name_of_one_of_the_librarys_replaces_nothing) {
   std::vector<kernel_header> headers;
   for (const char* name :
-       {"fill_random.hpp", "core/fill_random.hpp", "kernels/core/fill_random.hpp", "philox.hpp",
-        "kernels/core/philox.hpp", "row.hpp", "kernels/linalg/row.hpp", "nullscope/core/view.hpp", "cstddef", "new"}) {
+       {"fill_random.hpp", "linalg/fill_random.hpp", "kernels/linalg/fill_random.hpp", "philox.hpp",
+        "kernels/simd/philox.hpp", "row.hpp", "kernels/linalg/row.hpp", "nullscope/core/view.hpp", "cstddef", "new"}) {
     headers.push_back({name, "#error the user's\n"});
   }
   add_kernel_headers(headers);

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cmath>
-#include <nullscope/core/random.hpp>
 #include <nullscope/explain/slalom.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <vector>
 
 namespace nullscope::test {

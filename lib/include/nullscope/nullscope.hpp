@@ -12,7 +12,6 @@
 #include <nullscope/core/errors.hpp>
 #include <nullscope/core/kernel.hpp>
 #include <nullscope/core/operation.hpp>
-#include <nullscope/core/random.hpp>
 #include <nullscope/core/tensor.hpp>
 #include <nullscope/core/version.hpp>
 #include <nullscope/core/view.hpp>
@@ -21,6 +20,7 @@
 #include <nullscope/io/safetensors.hpp>
 #include <nullscope/linalg/gemm.hpp>
 #include <nullscope/linalg/qr.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/linalg/rows.hpp>
 #include <nullscope/linalg/svd.hpp>
 #include <nullscope/model/layers.hpp>

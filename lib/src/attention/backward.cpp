@@ -6,7 +6,7 @@
 #include "kernels/attention/backward_operands.hpp"
 #include "lib/src/attention/blocks.hpp"
 #include "lib/src/attention/common.hpp"
-#include "lib/src/core/row_launch.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope {
 namespace {

@@ -8,7 +8,7 @@
 #include "kernels/attention/by_rows_summary.hpp"
 #include "lib/src/attention/effective_attention_checks.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/row_launch.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 #include "lib/src/null_space/tolerance.hpp"
 
 namespace nullscope {

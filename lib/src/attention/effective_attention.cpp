@@ -13,8 +13,8 @@
 #include "lib/src/attention/effective_attention_checks.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 #include "lib/src/null_space/tolerance.hpp"
 
 namespace nullscope {

@@ -179,7 +179,7 @@ effective_attention_tensors<T> effective_attention(context& ctx, const tensor<T>
   op.submit_and_wait();
 
   result.rank = rank.to_host();
-  const std::vector<std::int64_t> failed = detail::failed_ids(status.to_host(), result.rank);
+  const std::vector<std::int64_t> failed = failed_ids(status.to_host(), result.rank);
   if (!failed.empty()) {
     throw computation_error(
         fmt::format("{}: {} of {} heads hold NaN or infinity, overflow, or did not converge: {}",

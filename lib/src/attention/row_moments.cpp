@@ -7,8 +7,8 @@
 #include "kernels/attention/query_rows.hpp"
 #include "kernels/linalg/block_sums.hpp"
 #include "lib/src/attention/common.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope {
 namespace {

@@ -4,8 +4,8 @@
 #include "kernels/attention/exponentials.hpp"
 #include "kernels/attention/received.hpp"
 #include "lib/src/attention/common.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope {
 namespace {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <nullscope/attention/attention.hpp>
 #include <nullscope/core/errors.hpp>
-#include <nullscope/core/random.hpp>
 #include <nullscope/linalg/qr.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/linalg/rows.hpp>
 #include <numeric>
 

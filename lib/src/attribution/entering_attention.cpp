@@ -8,7 +8,7 @@
 #include "lib/src/attribution/tangent_layers.hpp"
 #include "lib/src/core/fill.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/row_launch.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope::detail {
 

@@ -2,8 +2,8 @@
 
 #include "kernels/attribution/layer_norm_product.hpp"
 #include "kernels/attribution/normalise_rows.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope::detail {
 namespace {

@@ -1,8 +1,8 @@
 #include "lib/src/attribution/spectral_norms.hpp"
 
 #include <cmath>
-#include <nullscope/core/random.hpp>
 #include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/random.hpp>
 
 #include "lib/src/attribution/row_products.hpp"
 

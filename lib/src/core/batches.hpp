@@ -1,4 +1,4 @@
-/// What the functions on tensors share: matrices as a batch, and which of a batch failed.
+/// Matrices as a batch, for the functions on tensors.
 #pragma once
 
 #include <fmt/format.h>
@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <nullscope/core/errors.hpp>
 #include <nullscope/core/tensor.hpp>
-#include <nullscope/linalg/svd.hpp>
 #include <string_view>
 #include <vector>
 
@@ -20,7 +19,5 @@ view<const T, 3> matrices_of(std::string_view function, std::string_view operand
   throw invalid_argument(
       fmt::format("{}: {} {} is neither a matrix nor a batch of matrices", function, operand, x.shape()));
 }
-
-using nullscope::failed_ids;
 
 }  // namespace nullscope::detail

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "lib/src/explain/explain_methods.hpp"
-#include "lib/src/explain/random_draws.hpp"
+#include "lib/src/linalg/random_draws.hpp"
 
 namespace nullscope {
 namespace {

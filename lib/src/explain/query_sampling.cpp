@@ -9,7 +9,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "lib/src/explain/random_draws.hpp"
+#include "lib/src/linalg/random_draws.hpp"
 
 namespace nullscope {
 namespace {

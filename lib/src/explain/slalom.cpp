@@ -10,8 +10,8 @@
 #include "kernels/explain/slalom_errors.hpp"
 #include "kernels/explain/slalom_sgd.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/explain/slalom_layout.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope {
 namespace {

@@ -6,8 +6,8 @@
 #include "kernels/linalg/elementwise.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 #include "lib/src/linalg/transpose.hpp"
 
 namespace nullscope {

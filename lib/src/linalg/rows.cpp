@@ -8,8 +8,8 @@
 #include "kernels/linalg/row_softmax.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope {
 namespace {

@@ -145,7 +145,7 @@ sycl::event rank_by_status(context& ctx, const view<const T, 2>& s, const view<c
 /// Throws computation_error if a matrix did not converge or was not finite.
 void expect_converged(const tensor<std::int32_t>& status_on_device, std::int64_t m, std::int64_t n) {
   const std::vector<std::int32_t> status = status_on_device.to_host();
-  const std::vector<std::int64_t> failed = detail::failed_ids(status);
+  const std::vector<std::int64_t> failed = failed_ids(status);
   if (failed.empty()) return;
   const bool is_finite = status[static_cast<std::size_t>(failed[0])] == svd_not_converged;
   throw computation_error(

@@ -6,8 +6,8 @@
 #include "kernels/linalg/transpose.hpp"
 #include "kernels/linalg/transpose_strips.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope::detail {
 namespace {

@@ -115,7 +115,7 @@ attention_parts<T> read_attention_parts(context& ctx, const transformer<T>& mode
   result.tokens = tokens;
   result.columns = columns;
   result.rank = parts.rank.to_host();
-  const std::vector<std::int64_t> failed = detail::failed_ids(parts.status.to_host(), result.rank);
+  const std::vector<std::int64_t> failed = failed_ids(parts.status.to_host(), result.rank);
   if (!failed.empty()) {
     throw computation_error(fmt::format("{}: {} of {} heads hold NaN or infinity, or did not converge: {}", name,
                                         failed.size(), heads, fmt::join(failed, ", ")),

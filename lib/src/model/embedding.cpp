@@ -3,8 +3,8 @@
 #include <nullscope/model/layers.hpp>
 
 #include "lib/src/core/checks.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope {
 namespace {

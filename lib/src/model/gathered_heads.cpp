@@ -6,7 +6,7 @@
 #include <nullscope/attention/attention.hpp>
 #include <nullscope/linalg/rows.hpp>
 #include <nullscope/model/model_states.hpp>
-#include <nullscope/structure/task_subspace.hpp>
+#include <nullscope/null_space/null_space.hpp>
 
 namespace nullscope::detail {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "kernels/model/activation_backward.hpp"
 #include "lib/src/core/checks.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 #include "lib/src/model/activations.hpp"
 #include "lib/src/model/column_sums.hpp"
 

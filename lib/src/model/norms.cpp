@@ -2,8 +2,8 @@
 
 #include "kernels/model/layer_norm_residual.hpp"
 #include "lib/src/core/checks.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 #include "lib/src/model/column_sums.hpp"
 
 namespace nullscope {

@@ -4,8 +4,8 @@
 
 #include "kernels/model/pool.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope::detail {
 namespace {

@@ -6,7 +6,7 @@
 #include <nullscope/model/layers.hpp>
 
 #include "kernels/model/mask_keys.hpp"
-#include "lib/src/core/row_launch.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope::detail {
 namespace {

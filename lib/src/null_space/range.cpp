@@ -100,6 +100,21 @@ sycl::event find_range(context& ctx, const head_values<T>& operands, const range
   return op.submit();
 }
 
+template <class T>
+sycl::event run_reduce_projection(context& ctx, const view<const T, 3>& h, const view<T, 3>& reduced,
+                                  const events& dependencies) {
+  constexpr const char* name = "reduce_projection";
+  check::device_type<T>(name, ctx);
+  check::input(name, "h", h);
+  check::output(name, "reduced", reduced);
+  check::shape(name, "reduced", reduced, {h.extent[0], h.extent[1], h.extent[1]});
+  if (h.extent[2] < h.extent[1]) check::fail(name, "h", h, "has fewer columns than rows");
+  operation op(ctx, name, dependencies);
+  // h^T (B,d,d_v) = Q R, so h h^T = R^T R
+  qr(ctx, transposed(h), qr_results<T>{.r = transposed(reduced)});
+  return op.submit();
+}
+
 }  // namespace
 
 sycl::event range_basis(context& ctx, const head_values<float>& operands, const range_results<float>& results,
@@ -109,6 +124,15 @@ sycl::event range_basis(context& ctx, const head_values<float>& operands, const 
 sycl::event range_basis(context& ctx, const head_values<double>& operands, const range_results<double>& results,
                         const rank_tolerance& tolerance, const events& dependencies) {
   return find_range(ctx, operands, results, tolerance, dependencies);
+}
+
+sycl::event reduce_projection(context& ctx, view<const float, 3> h, view<float, 3> reduced,
+                              const events& dependencies) {
+  return run_reduce_projection(ctx, h, reduced, dependencies);
+}
+sycl::event reduce_projection(context& ctx, view<const double, 3> h, view<double, 3> reduced,
+                              const events& dependencies) {
+  return run_reduce_projection(ctx, h, reduced, dependencies);
 }
 
 }  // namespace nullscope

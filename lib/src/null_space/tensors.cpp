@@ -39,7 +39,7 @@ range_tensors<T> compute(context& ctx, const head_values<T>& operands, const ran
   op.submit_and_wait();
 
   result.rank = rank.to_host();
-  const std::vector<std::int64_t> failed = detail::failed_ids(status.to_host(), result.rank);
+  const std::vector<std::int64_t> failed = failed_ids(status.to_host(), result.rank);
   if (!failed.empty()) {
     throw computation_error(fmt::format("{}: {} of {} matrices hold NaN or infinity, overflow, or did not converge: {}",
                                         range_basis_name, failed.size(), batch, fmt::join(failed, ", ")),

@@ -5,7 +5,7 @@
 #include <nullscope/core/errors.hpp>
 #include <nullscope/probes/token_identifiability.hpp>
 
-#include "lib/src/explain/random_draws.hpp"
+#include "lib/src/linalg/random_draws.hpp"
 #include "lib/src/probes/probe_fit.hpp"
 
 namespace nullscope {

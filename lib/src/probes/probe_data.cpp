@@ -5,7 +5,7 @@
 
 #include "kernels/probes/nearest_token.hpp"
 #include "kernels/probes/probe_loss.hpp"
-#include "lib/src/core/row_launch.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope::detail {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cmath>
 #include <nullscope/core/operation.hpp>
-#include <nullscope/core/random.hpp>
 #include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/linalg/rows.hpp>
 #include <nullscope/model/layers.hpp>
 

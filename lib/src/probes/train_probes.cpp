@@ -6,7 +6,7 @@
 
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/explain/random_draws.hpp"
+#include "lib/src/linalg/random_draws.hpp"
 #include "lib/src/probes/probe_fit.hpp"
 #include "lib/src/training/optimizer_state.hpp"
 #include "lib/src/training/training_loop.hpp"

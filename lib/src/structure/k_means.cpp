@@ -6,8 +6,8 @@
 #include <limits>
 #include <nullscope/core/errors.hpp>
 #include <nullscope/core/operation.hpp>
-#include <nullscope/core/random.hpp>
 #include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/structure/model_structure.hpp>
 #include <span>
 

@@ -9,8 +9,8 @@
 #include "kernels/structure/weighted_norm.hpp"
 #include "lib/src/attention/common.hpp"
 #include "lib/src/core/checks.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope {
 namespace {

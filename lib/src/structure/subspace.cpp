@@ -24,30 +24,7 @@ void clear(context& ctx, const view<T, 3>& x) {
   if (!x.empty()) gemm(ctx, gemm_operands<T>{left, right}, x);
 }
 
-template <class T>
-sycl::event reduce(context& ctx, const view<const T, 3>& h, const view<T, 3>& reduced, const events& dependencies) {
-  constexpr const char* function = "reduce_projection";
-  check::device_type<T>(function, ctx);
-  check::input(function, "h", h);
-  check::output(function, "reduced", reduced);
-  check::shape(function, "reduced", reduced, {h.extent[0], h.extent[1], h.extent[1]});
-  if (h.extent[2] < h.extent[1]) check::fail(function, "h", h, "has fewer columns than rows");
-  operation op(ctx, function, dependencies);
-  // h^T (B,d,d_v) = Q R, so h h^T = R^T R
-  qr(ctx, transposed(h), qr_results<T>{.r = transposed(reduced)});
-  return op.submit();
-}
-
 }  // namespace
-
-sycl::event reduce_projection(context& ctx, view<const float, 3> h, view<float, 3> reduced,
-                              const events& dependencies) {
-  return reduce(ctx, h, reduced, dependencies);
-}
-sycl::event reduce_projection(context& ctx, view<const double, 3> h, view<double, 3> reduced,
-                              const events& dependencies) {
-  return reduce(ctx, h, reduced, dependencies);
-}
 
 template <class T>
 task_subspace<T>::task_subspace(context& ctx, std::int64_t heads, std::int64_t tokens, std::int64_t block)
@@ -97,7 +74,7 @@ sycl::event task_subspace<T>::add(context& ctx, const head_values<T>& values, co
   view<const T, 3> factor = h;
   if (!h.is_absent() && h.extent[2] > h.extent[1]) {
     const auto reduced = op.take_array<T>(h.extent[0], h.extent[1], h.extent[1]);
-    reduce<T>(ctx, h, reduced, {});
+    reduce_projection(ctx, h, reduced);
     factor = reduced;
   }
   try {

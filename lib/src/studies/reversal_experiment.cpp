@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nullscope/core/errors.hpp>
-#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/model/model_states.hpp>
 #include <nullscope/null_space/null_space.hpp>
 #include <nullscope/null_space/simplex.hpp>

@@ -1,9 +1,9 @@
 #include <cmath>
 #include <nullscope/core/errors.hpp>
-#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/random.hpp>
 #include "lib/src/studies/synthetic_experiments.hpp"
 
-#include "lib/src/explain/random_draws.hpp"
+#include "lib/src/linalg/random_draws.hpp"
 
 namespace nullscope {
 

@@ -3,8 +3,8 @@
 #include "kernels/model/dropout.hpp"
 #include "kernels/training/cross_entropy.hpp"
 #include "lib/src/core/checks.hpp"
-#include "lib/src/core/row_launch.hpp"
 #include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope {
 namespace {

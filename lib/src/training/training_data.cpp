@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nullscope/core/errors.hpp>
-#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/training/training.hpp>
 #include <numeric>
 

@@ -19,8 +19,8 @@
 #include <nullscope/attention/effective_attention.hpp>
 #include <nullscope/core/context.hpp>
 #include <nullscope/core/operation.hpp>
-#include <nullscope/core/random.hpp>
 #include <nullscope/core/view.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <span>
 #include <sycl/sycl.hpp>
 #include <vector>

@@ -12,9 +12,9 @@
 #include <nullscope/core/bfloat16.hpp>
 #include <nullscope/core/context.hpp>
 #include <nullscope/core/operation.hpp>
-#include <nullscope/core/random.hpp>
 #include <nullscope/core/view.hpp>
 #include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <sycl/sycl.hpp>
 
 namespace nullscope {

@@ -5,9 +5,9 @@
 #include <nullscope/core/bfloat16.hpp>
 #include <nullscope/core/context.hpp>
 #include <nullscope/core/operation.hpp>
-#include <nullscope/core/random.hpp>
 #include <nullscope/core/tensor.hpp>
 #include <nullscope/core/view.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/model/layers.hpp>
 #include <span>
 #include <string>

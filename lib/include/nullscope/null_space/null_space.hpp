@@ -15,9 +15,9 @@
 #include <cstdint>
 #include <nullscope/core/context.hpp>
 #include <nullscope/core/operation.hpp>
-#include <nullscope/core/random.hpp>
 #include <nullscope/core/tensor.hpp>
 #include <nullscope/core/view.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/linalg/svd.hpp>
 #include <sycl/sycl.hpp>
 #include <vector>
@@ -51,6 +51,13 @@ sycl::event range_basis(context& ctx, const head_values<float>& operands, const 
                         const rank_tolerance& tolerance = {}, const events& dependencies = {});
 sycl::event range_basis(context& ctx, const head_values<double>& operands, const range_results<double>& results,
                         const rank_tolerance& tolerance = {}, const events& dependencies = {});
+
+/// reduced (batch, d_v, d_v), with h h^T = reduced reduced^T: stands for h (batch, d_v, d), d >= d_v, wherever only the
+/// range and the singular values of v h matter, and is smaller. For many calls with the same h.
+sycl::event reduce_projection(context& ctx, view<const float, 3> h, view<float, 3> reduced,
+                              const events& dependencies = {});
+sycl::event reduce_projection(context& ctx, view<const double, 3> h, view<double, 3> reduced,
+                              const events& dependencies = {});
 
 /// A basis of span(T, 1), whose complement is LN([T, 1]).
 template <class Number>

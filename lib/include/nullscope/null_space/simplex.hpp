@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <nullscope/core/context.hpp>
 #include <nullscope/core/operation.hpp>
-#include <nullscope/core/random.hpp>
 #include <nullscope/core/view.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/linalg/svd.hpp>
 #include <sycl/sycl.hpp>
 

@@ -29,13 +29,6 @@
 
 namespace nullscope {
 
-/// reduced (heads, d_v, d_v), with h h^T = reduced reduced^T: stands for h (heads, d_v, d), d >= d_v, wherever only the
-/// range and the singular values of v h matter, and is smaller. For `task_subspace::add` with the same h many times.
-sycl::event reduce_projection(context& ctx, view<const float, 3> h, view<float, 3> reduced,
-                              const events& dependencies = {});
-sycl::event reduce_projection(context& ctx, view<const double, 3> h, view<double, 3> reduced,
-                              const events& dependencies = {});
-
 template <class T>
 struct task_subspace_basis {
   tensor<T> basis;                      ///< (heads, S, S): columns [0, dimension) orthonormal, the others zero

@@ -6,8 +6,8 @@
 #include <nullscope/attention/attention.hpp>
 #include <nullscope/attention/effective_attention.hpp>
 #include <nullscope/core/operation.hpp>
-#include <nullscope/core/random.hpp>
 #include <nullscope/core/view.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/studies/sweep.hpp>
 
 namespace nullscope {

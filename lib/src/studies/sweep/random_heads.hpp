@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdint>
 #include <nullscope/core/operation.hpp>
-#include <nullscope/core/random.hpp>
 #include <nullscope/core/view.hpp>
 #include <nullscope/linalg/gemm.hpp>
+#include <nullscope/linalg/random.hpp>
 
 #include "lib/src/studies/sweep/heads.hpp"
 

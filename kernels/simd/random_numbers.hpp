@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/core/philox.hpp"
+#include "kernels/simd/philox.hpp"
 
 namespace nullscope::kernels {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <sycl/sycl.hpp>
 
-#include "kernels/core/random_numbers.hpp"
+#include "kernels/simd/random_numbers.hpp"
 
 namespace nullscope::kernels {
 

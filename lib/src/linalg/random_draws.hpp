@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <numeric>
 #include <vector>
 

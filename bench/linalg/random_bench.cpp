@@ -1,8 +1,8 @@
 /// Random numbers: the reproducible generator against oneMKL's Philox, and against a plain loop on the host.
 #include <algorithm>
 #include <cmath>
-#include <nullscope/core/random.hpp>
 #include <nullscope/core/tensor.hpp>
+#include <nullscope/linalg/random.hpp>
 
 #include "bench/core/harness.hpp"
 

@@ -2,12 +2,12 @@
 
 #include <limits>
 #include <nullscope/core/operation.hpp>
-#include <nullscope/core/random.hpp>
+#include <nullscope/linalg/random.hpp>
 
-#include "kernels/core/fill_random.hpp"
+#include "kernels/linalg/fill_random.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/row_launch.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 namespace nullscope {
 namespace {

@@ -1,7 +1,7 @@
-#include <nullscope/core/random.hpp>
 #include <nullscope/core/tensor.hpp>
+#include <nullscope/linalg/random.hpp>
 
-#include "kernels/core/random_numbers.hpp"
+#include "kernels/simd/random_numbers.hpp"
 #include "tests/core/layouts.hpp"
 #include "tests/core/support.hpp"
 

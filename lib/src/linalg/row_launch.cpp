@@ -1,4 +1,4 @@
-#include "lib/src/core/row_launch.hpp"
+#include "lib/src/linalg/row_launch.hpp"
 
 #include <algorithm>
 
