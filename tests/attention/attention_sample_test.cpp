@@ -5,6 +5,7 @@
 #include <nullscope/null_space/null_space.hpp>
 #include <numeric>
 
+#include "lib/src/attention/row_block.hpp"
 #include "lib/src/core/dispatch.hpp"
 #include "tests/attention/effective_attention_reference.hpp"
 
@@ -124,7 +125,7 @@ TEST_P(attention_sample_test, a_row_that_is_not_there_is_nan) {
 
 /// The bits of a row do not depend on which blocks are computed together.
 TEST_P(attention_sample_test, blocks_of_a_long_head_have_the_bits_of_the_whole) {
-  constexpr std::int64_t block = attention_row_block, queries = 2 * block + 100;
+  constexpr std::int64_t block = detail::attention_row_block, queries = 2 * block + 100;
   const head_shape s{1, queries, 400, 2, 2, 0};
   // Scores with a spread of hundreds: offsets change in the middle of a row.
   const head_data<float> data = make_data<float>(s, 400);

@@ -7,6 +7,7 @@
 #include "kernels/attention/query_rows.hpp"
 #include "kernels/linalg/block_sums.hpp"
 #include "lib/src/attention/common.hpp"
+#include "lib/src/attention/row_block.hpp"
 #include "lib/src/core/strides.hpp"
 #include "lib/src/linalg/row_launch.hpp"
 
@@ -133,7 +134,8 @@ query_block<T> listed(operation& op, const attention_row_operands<T>& operands, 
 /// Rows of a list per call: fewer if each has a bias of its own.
 std::int64_t rows_per_call(std::int64_t keys, bool has_bias) {
   constexpr std::int64_t numbers = std::int64_t{1} << 22;
-  return has_bias ? std::clamp<std::int64_t>(numbers / keys, 1, attention_row_block) : attention_row_block;
+  return has_bias ? std::clamp<std::int64_t>(numbers / keys, 1, detail::attention_row_block)
+                  : detail::attention_row_block;
 }
 
 template <class T>

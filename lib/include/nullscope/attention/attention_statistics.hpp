@@ -42,15 +42,12 @@ struct attention_row_options {
   std::int64_t first_query = 0;  ///< of the m neighbours; 0 with `rows`
 };
 
-/// Rows are computed in blocks of this many. So a row has the same bits in every call whose first row is a whole number
-/// of blocks away, for heads that are computed one by one.
-inline constexpr std::int64_t attention_row_block = 12288;
-
 /// moments (heads, m, 3), contiguous: |a|^2, |a_perp|^2 and the sum of a_perp for each of the m rows of A. A number in
 /// `rows` that is not a query gives NaN. d_k and c are from 1 to 512.
 ///
 /// Cost: 2 m keys (d_k + c) flops per head. Workspace: O(min(m, block) (d_k + c)) per head; with `rows` and a bias or
-/// `causal`, 2^22 numbers per head more. Deterministic.
+/// `causal`, 2^22 numbers per head more. Deterministic: a row of a head that is computed alone has the same bits in
+/// every call whose first row is a multiple of 12288 away.
 ///
 /// Throws before anything is launched: invalid_argument names the operand and its shape; unsupported_device (double
 /// without fp64, too little local memory).

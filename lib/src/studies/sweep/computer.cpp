@@ -6,6 +6,7 @@
 #include <nullscope/linalg/svd.hpp>
 #include <nullscope/studies/sweep.hpp>
 
+#include "lib/src/attention/row_block.hpp"
 #include "lib/src/studies/sweep/chunk.hpp"
 #include "lib/src/studies/sweep/model_heads.hpp"
 #include "lib/src/studies/sweep/random_heads.hpp"
@@ -78,8 +79,8 @@ class computer : public sweep_computer {
   /// Of the blocks of the moments (rows, 3) of a head.
   static std::vector<attention_sums> sums_of(std::span<const T> moments, std::int64_t rows) {
     std::vector<attention_sums> sums;
-    for (std::int64_t first = 0; first < rows; first += attention_row_block) {
-      const std::int64_t count = std::min(attention_row_block, rows - first);
+    for (std::int64_t first = 0; first < rows; first += detail::attention_row_block) {
+      const std::int64_t count = std::min(detail::attention_row_block, rows - first);
       sums.push_back(
           sum_rows(moments.subspan(static_cast<std::size_t>(3 * first), static_cast<std::size_t>(3 * count))));
     }

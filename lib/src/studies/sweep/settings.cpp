@@ -5,6 +5,8 @@
 #include <nullscope/core/errors.hpp>
 #include <nullscope/studies/sweep.hpp>
 
+#include "lib/src/attention/row_block.hpp"
+
 namespace nullscope {
 namespace {
 
@@ -87,8 +89,8 @@ std::int64_t heads_per_unit(const sweep_settings& settings, sweep_kind kind, std
 std::int64_t queries_per_unit(const sweep_settings& settings, std::int64_t length) {
   constexpr std::int64_t pairs = std::int64_t{1} << 34;  // of queries and keys: a minute on a few cores
   const std::int64_t wanted = settings.query_block > 0 ? settings.query_block : pairs / length;
-  const std::int64_t blocks = wanted / attention_row_block + (wanted % attention_row_block > 0 ? 1 : 0);
-  return blocks * attention_row_block;
+  const std::int64_t blocks = wanted / detail::attention_row_block + (wanted % detail::attention_row_block > 0 ? 1 : 0);
+  return blocks * detail::attention_row_block;
 }
 
 void add_units(std::vector<sweep_unit>& units, const sweep_settings& settings, sweep_kind kind, std::int64_t length) {
@@ -147,7 +149,7 @@ std::int64_t sweep_settings::rows_of(sweep_kind kind, std::int64_t length) const
 }
 
 bool sweep_settings::is_divisible(sweep_kind kind, std::int64_t length) const {
-  return rows_of(kind, length) > attention_row_block;
+  return rows_of(kind, length) > detail::attention_row_block;
 }
 
 std::vector<sweep_kind> sweep_settings::kinds() const {
