@@ -1,10 +1,14 @@
 /// The transformer: every gradient against finite differences, for every kind of model; padding, narrow last layers and
 /// recomputation change nothing.
 #include <nullscope/core/tensor.hpp>
+#include <nullscope/linalg/rows.hpp>
 #include <nullscope/model/transformer.hpp>
 
 #include <cmath>
+#include <functional>
+#include <nullscope/model/model_states.hpp>
 
+#include "lib/src/model/pass_plan.hpp"
 #include "tests/core/layouts.hpp"
 #include "tests/core/support.hpp"
 
@@ -328,6 +332,135 @@ TEST_P(transformer_test, a_layer_takes_few_launches) {
     const std::int64_t packing = layout.has_vectors() ? 0 : 2;  // of keys and values, before attention on a GPU
     EXPECT_LE(forward_of_three - forward_of_two, 8 + packing);
     EXPECT_LE(backward_of_three - backward_of_two, 18);
+  }
+}
+
+TEST_P(transformer_test, the_plan_finds_every_parameter_by_its_place) {
+  for (const auto& [name, config] : kinds()) {
+    SCOPED_TRACE(name);
+    const transformer<double> model = make_model(config);
+    const detail::pass_plan<double> plan(model, 1, 1, false);
+    const auto expect = [&](const auto& found, const std::string& parameter) {
+      if (found.is_absent()) return test::message_of<invalid_argument>([&] { model.vector(parameter); });
+      const auto [rows, columns] = model.matrix(parameter).extent;
+      EXPECT_EQ(found.data, model.matrix(parameter).data) << parameter;
+      EXPECT_EQ(found.size(), rows * columns) << parameter;
+      return std::string();
+    };
+    expect(plan.weights.token, "embedding.token");
+    expect(plan.weights.position, "embedding.position");
+    expect(plan.weights.segment, "embedding.segment");
+    expect(plan.weights.relative_bias, "relative_bias");
+    expect(plan.weights.embedding_norm.beta, "embedding.norm.beta");
+    expect(plan.weights.final_norm.gamma, "final_norm.gamma");
+    expect(plan.weights.classifier_hidden_bias, "classifier.hidden.bias");
+    expect(plan.weights.classifier, "classifier.weight");
+    expect(plan.weights.classifier_bias, "classifier.bias");
+    for (const auto& [number, shape, weights, arrays] : plan.layers) {
+      const std::string prefix = "layer." + std::to_string(number) + ".";
+      expect(weights.query_key_value, prefix + "query_key_value.weight");
+      expect(weights.query_key_value_bias, prefix + "query_key_value.bias");
+      expect(weights.output, prefix + "output.weight");
+      expect(weights.output_bias, prefix + "output.bias");
+      expect(weights.attention_norm.gamma, prefix + "attention_norm.gamma");
+      expect(weights.attention_norm.beta, prefix + "attention_norm.beta");
+      expect(weights.up, prefix + "up.weight");
+      expect(weights.up_bias, prefix + "up.bias");
+      expect(weights.down, prefix + "down.weight");
+      expect(weights.down_bias, prefix + "down.bias");
+      expect(weights.feed_forward_norm.gamma, prefix + "feed_forward_norm.gamma");
+      expect(weights.feed_forward_norm.beta, prefix + "feed_forward_norm.beta");
+    }
+  }
+}
+
+TEST_P(transformer_test, a_pass_takes_the_workspace_that_a_dry_run_counts) {
+  for (const auto& [name, config] : kinds()) {
+    SCOPED_TRACE(name);
+    const transformer<double> model = make_model(config);
+    const token_batch batch(ctx_, config, sequences(config));
+    const std::int64_t b = batch.size(), s = batch.tokens(), d = config.width;
+    tensor<double> hidden(ctx_, {config.layers + 1, b, s, d}), pooled(ctx_, {b, d}), d_inputs(ctx_, {b, s, d});
+    const tensor<double> d_pooled(ctx_, {b, d}, random_numbers<double>(b * d, 3));
+    forward_record<double> kept(ctx_, config, b, s, keep::backward);
+    forward_record<double> again(ctx_, config, b, s, keep::pooled_backward, true);
+    const auto backward_of = [&](forward_record<double>& record) {
+      return [&](context& ctx) {
+        backward(ctx, model, batch, {.d_pooled = d_pooled}, {.d_inputs = d_inputs}, {.record = &record});
+      };
+    };
+    const std::function<void(context&)> passes[] = {
+        [&](context& ctx) { forward(ctx, model, batch, {.pooled = pooled}); },
+        [&](context& ctx) { forward(ctx, model, batch, {.hidden = hidden}); },
+        [&](context& ctx) { forward(ctx, model, batch, {.pooled = pooled}, {.record = &kept}); },
+        backward_of(kept),
+        [&](context& ctx) { forward(ctx, model, batch, {.pooled = pooled}, {.record = &again}); },
+        backward_of(again)};
+    for (const auto& pass : passes) {
+      const std::int64_t bytes = required_workspace(ctx_, pass);
+      if (bytes == 0) continue;
+      tensor<double> memory(ctx_, {bytes / std::int64_t{sizeof(double)}});
+      const std::span<std::byte> all(reinterpret_cast<std::byte*>(memory.data()), static_cast<std::size_t>(bytes));
+      ctx_.use_workspace(all);
+      pass(ctx_);
+      ctx_.queue().wait_and_throw();
+      constexpr std::size_t more_than_alignment = 128;
+      ctx_.use_workspace(all.first(all.size() - std::min(all.size(), more_than_alignment) + 1));
+      EXPECT_NE(test::message_of<invalid_argument>([&] { pass(ctx_); }).find("too small"), std::string::npos);
+      ctx_.use_workspace({});
+    }
+  }
+}
+
+// What a pass does not keep of a layer is released when another layer begins, also when backward computes it again.
+TEST_P(transformer_test, the_workspace_of_a_pass_does_not_grow_with_the_layers) {
+  for (const auto& [name, kind] : kinds()) {
+    SCOPED_TRACE(name);
+    const auto needs = [&](std::int64_t layers) {
+      transformer_config config = kind;
+      config.layers = layers;
+      const transformer<double> model(ctx_, config);
+      const token_batch batch(ctx_, config, sequences(config));
+      tensor<double> pooled(ctx_, {batch.size(), config.width}), gradient(ctx_, {model.values().size()});
+      std::vector<std::int64_t> bytes{
+          required_workspace(ctx_, [&](context& ctx) { forward(ctx, model, batch, {.pooled = pooled}); })};
+      for (const keep what : {keep::backward, keep::pooled_backward}) {
+        forward_record<double> record(ctx_, config, batch.size(), batch.tokens(), what, true);
+        const forward_options<double> options{.record = &record};
+        bytes.push_back(
+            required_workspace(ctx_, [&](context& ctx) { forward(ctx, model, batch, {.pooled = pooled}, options); }));
+        bytes.push_back(required_workspace(ctx_, [&](context& ctx) {
+          backward(ctx, model, batch, {.d_pooled = pooled}, {.d_parameters = gradient}, options);
+        }));
+      }
+      return bytes;
+    };
+    EXPECT_EQ(needs(3), needs(7));
+  }
+}
+
+TEST_P(transformer_test, the_heads_of_a_layer_are_those_of_the_pass_that_filled_the_record) {
+  const transformer_config config = base_config();
+  const transformer<double> model = make_model(config);
+  const std::vector<token_batch::sequence> all = sequences(config);
+  forward_record<double> record(ctx_, config, 4, 6, keep::heads);
+  EXPECT_NE(test::message_of<invalid_argument>([&] {
+              layer_heads(model, record, {1, 0, 2});
+            }).find("no forward pass"),
+            std::string::npos);
+  for (const std::size_t count : {all.size(), std::size_t{2}}) {
+    const token_batch batch(ctx_, config, std::span(all).first(count));
+    forward(ctx_, model, batch, {}, {.record = &record}).wait_and_throw();
+    const attention_heads<double> heads = layer_heads(model, record, {1, 1, 2});
+    tensor<double> v(ctx_, {config.heads, 2, config.value_size});
+    copy(ctx_, heads.v, v).wait_and_throw();
+    const std::vector<model_states<double>> alone =
+        read_states(ctx_, model, std::span(all).subspan(1, 1), {.heads_of_layer = 2});
+    EXPECT_EQ(heads.h.data, model.matrix("layer.1.output.weight").data);
+    const std::vector<double> found = v.to_host();
+    for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], alone[0].v[i], 1e-12);
+    const auto past_the_end = [&] { layer_heads(model, record, {1, static_cast<std::int64_t>(count), 1}); };
+    EXPECT_NE(test::message_of<invalid_argument>(past_the_end).find("there is no sequence"), std::string::npos);
   }
 }
 

@@ -85,7 +85,7 @@ attribution_run<T>::attribution_run(context& ctx, const transformer<T>& model, c
       per_token_(options.samples == 0 ? model.config().width : options.samples),
       record_(ctx, model.config(), batch.size(), batch.tokens(), keep::backward),
       bias_(relative_table(ctx, model, batch.tokens())),
-      layers_(ctx, model, batch, record_.views(batch.size(), batch.tokens()), bias_, options.rounded_products) {
+      layers_(ctx, model, batch, record_, bias_, options.rounded_products) {
   if (purpose == run_purpose::compute) forward(ctx, model, batch, {}, {.record = &record_}).wait_and_throw();
   draw_directions(purpose);
   choose_merging(purpose);

@@ -16,7 +16,7 @@ namespace nullscope::detail {
 template <class T>
 void tangent_layers<T>::attend_to_entering(operation& op, std::int64_t layer, const entering_tangents<T>& entering,
                                            const view<T, 3>& projected, const tangent_memory<T>& memory) const {
-  const layer_record<T>& record = views_.layers[static_cast<std::size_t>(layer)];
+  const layer_arrays<T>& arrays = planned(layer).arrays;
   const std::int64_t heads = config_.heads, dk = config_.key_size, dv = config_.value_size, rows = memory.x.extent[1];
   const std::int64_t slots = projected.extent[1], q_width = config_.query_width(), width = projected.extent[2];
   const view<T, 5> d_out = heads_of_tangents(memory.attended, 0, 0, heads, dv);
@@ -35,8 +35,8 @@ void tangent_layers<T>::attend_to_entering(operation& op, std::int64_t layer, co
     const auto row = [&](const auto& x) { return slice(x, 2, of.token, 1); };
     const attention_options options{.lengths = lengths_};
     attention_tangent(ctx_,
-                      {row(record.q), slice(record.k, 2, 0, keys), slice(record.v, 2, 0, keys), row(record.attended),
-                       row(record.log_sum_exp), add_dimension(slice(head_part(0, dk), 0, of.first, of.count), 3),
+                      {row(arrays.q), slice(arrays.k, 2, 0, keys), slice(arrays.v, 2, 0, keys), row(arrays.attended),
+                       row(arrays.log_sum_exp), add_dimension(slice(head_part(0, dk), 0, of.first, of.count), 3),
                        still(dk), still(dv), bias_of(of.token, 1, keys)},
                       slice(slice(d_out, 0, of.first, of.count), 3, of.token - memory.first, 1), options);
   }
@@ -44,14 +44,14 @@ void tangent_layers<T>::attend_to_entering(operation& op, std::int64_t layer, co
   // The key and the value of the token, seen by all queries.
   const std::int64_t first_token = entering.tokens.front().token;
   const std::int64_t entered = entering.tokens.back().token - first_token + 1;
-  const view<T, 4> q = slice(record.q, 2, memory.first, rows);
+  const view<T, 4> q = slice(arrays.q, 2, memory.first, rows);
   const view<T, 4> weights = op.take_array<T>(batch_, heads, rows, entered);
   const view<T, 4> products = op.take_array<T>(batch_, heads, rows, slots);
   attention_tile_options tile;
   tile.attention = {.causal = config_.causal, .lengths = lengths_};
   tile.first_key = first_token;
   attention_weights(
-      ctx_, {q, record.k, slice(record.log_sum_exp, 2, memory.first, rows), bias_of(memory.first, rows, tokens_)},
+      ctx_, {q, arrays.k, slice(arrays.log_sum_exp, 2, memory.first, rows), bias_of(memory.first, rows, tokens_)},
       weights, tile);
   for (std::int64_t b = 0; b < batch_; ++b) {
     // (heads, rows, dk) (heads, dk, slots)
@@ -65,8 +65,8 @@ void tangent_layers<T>::attend_to_entering(operation& op, std::int64_t layer, co
   launch_rows<T>(op, set, [&]<int W, int Items>() {
     return kernels::entering_attention<T, W, Items>{.weights = weights,
                                                     .products = products,
-                                                    .v = record.v,
-                                                    .out = slice(record.attended, 2, memory.first, rows),
+                                                    .v = arrays.v,
+                                                    .out = slice(arrays.attended, 2, memory.first, rows),
                                                     .dv = head_part(2 * q_width, dv),
                                                     .d_out = d_out,
                                                     .token = entering.token_of_slot,

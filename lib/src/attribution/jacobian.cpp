@@ -8,7 +8,7 @@
 #include "lib/src/attribution/attribution_run.hpp"
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/fill.hpp"
-#include "lib/src/model/layer_forward.hpp"
+#include "lib/src/model/pass.hpp"
 
 namespace nullscope {
 namespace {
@@ -42,10 +42,9 @@ sycl::event multiply_forward(context& ctx, const transformer<T>& model, const to
       checked(name, ctx, model.config(), batch, "d_inputs", d_inputs, "d_hidden", d_hidden, options);
   operation op(ctx, name, dependencies);
   if (d_inputs.empty()) return op.submit();
-  const detail::outer_weights<const T> outer(std::span<const parameter>(model.parameters()), model.values().data());
-  const detail::tangent_layers<T> layers(
-      ctx, model, batch, options.record->views(batch.size(), batch.tokens()),
-      detail::take_relative_bias(op, model.config(), outer.relative_bias, batch.tokens()));
+  const view<const T, 2> relative = detail::places_of(model).relative_bias.matrix(model.values().data());
+  const detail::tangent_layers<T> layers(ctx, model, batch, *options.record,
+                                         detail::take_relative_bias(op, model.config(), relative, batch.tokens()));
   detail::tangent_memory<T> memory = layers.take_memory(op, 0, d_inputs.extent[0]);
   // (tangents, S, d) <-> (S, tangents, d) of each sequence
   const auto by_token = [](const auto& x) {

@@ -23,7 +23,7 @@ void tangent_layers<T>::merge(const std::vector<layer_jacobians<T>>& jacobians) 
 template <class T>
 void tangent_layers<T>::form_jacobians(std::int64_t layer, const layer_jacobians<T>& to) const {
   constexpr std::int64_t tokens_at_once = 8;
-  const layer_weights<const T> weights = weights_of(layer);
+  const layer_weights<const T>& weights = planned(layer).weights;
   const std::int64_t d = config_.width, hidden = config_.feed_forward, rows = batch_ * tokens_;
   const bool is_pre = config_.order == norm_order::pre;
   operation op(ctx_, "merged_jacobian");

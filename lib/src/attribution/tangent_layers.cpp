@@ -24,37 +24,29 @@ view<T, 3> by_slot(const view<T, 4>& x) {
 
 template <class T>
 tangent_layers<T>::tangent_layers(context& ctx, const transformer<T>& model, const token_batch& batch,
-                                  const forward_views<T>& views, const view<const T, 2>& bias, bool rounded)
+                                  forward_record<T>& record, const view<const T, 2>& bias, bool rounded)
     : ctx_(ctx),
-      model_(model),
+      plan_(model, record, batch.size(), batch.tokens()),
       config_(model.config()),
       batch_(batch.size()),
       tokens_(batch.tokens()),
       lengths_(batch.device_lengths()),
       bias_(bias.is_absent() ? view<const T, 4>{} : relative_bias_view(bias, batch.size())),
-      views_(views),
       rounded_(rounded),
       jacobians_(static_cast<std::size_t>(model.config().layers)) {}
 
 template <class T>
-layer_weights<const T> tangent_layers<T>::weights_of(std::int64_t layer) const {
-  return layer_weights<const T>(std::span<const parameter>(model_.parameters()), model_.values().data(), layer);
-}
-
-template <class T>
 norm_at_tokens<T> tangent_layers<T>::first_norm(std::int64_t layer) const {
-  const layer_record<T>& record = views_.layers[static_cast<std::size_t>(layer)];
-  const bool is_pre = config_.order == norm_order::pre;
-  return {is_pre ? record.input : record.attention_sum, weights_of(layer).attention_norm.gamma, record.attention_mean,
-          record.attention_inverse_deviation};
+  const layer_arrays<T>& arrays = planned(layer).arrays;
+  return {attention_norm_input(config_, arrays), planned(layer).weights.attention_norm.gamma,
+          arrays.attention_norm.mean, arrays.attention_norm.inverse_deviation};
 }
 
 template <class T>
 norm_at_tokens<T> tangent_layers<T>::second_norm(std::int64_t layer) const {
-  const layer_record<T>& record = views_.layers[static_cast<std::size_t>(layer)];
-  const bool is_pre = config_.order == norm_order::pre;
-  return {is_pre ? record.attention_sum : record.feed_forward_sum, weights_of(layer).feed_forward_norm.gamma,
-          record.feed_forward_mean, record.feed_forward_inverse_deviation};
+  const layer_arrays<T>& arrays = planned(layer).arrays;
+  return {feed_forward_norm_input(config_, arrays), planned(layer).weights.feed_forward_norm.gamma,
+          arrays.feed_forward_norm.mean, arrays.feed_forward_norm.inverse_deviation};
 }
 
 template <class T>
@@ -88,8 +80,8 @@ tangent_memory<T> tangent_layers<T>::take_memory(operation& op, std::int64_t fir
 
 template <class T>
 norm_at_tokens<T> tangent_layers<T>::embedding_norm() const {
-  const outer_weights<const T> outer(std::span<const parameter>(model_.parameters()), model_.values().data());
-  return {views_.embedded, outer.embedding_norm.gamma, views_.embedding_mean, views_.embedding_inverse_deviation};
+  const norm_statistics<T>& of_norm = plan_.arrays.embedding_norm;
+  return {plan_.arrays.embedded, plan_.weights.embedding_norm.gamma, of_norm.mean, of_norm.inverse_deviation};
 }
 
 template <class T>
@@ -110,7 +102,7 @@ void tangent_layers<T>::through_embedding_norm(const tangent_memory<T>& memory) 
 /// the same matrix (d, d_v) for each of them.
 template <class T>
 view<const T, 2> tangent_layers<T>::output_weights(operation& op, std::int64_t layer) const {
-  const view<const T, 2> output = weights_of(layer).output;
+  const view<const T, 2> output = planned(layer).weights.output;
   if (config_.merge != head_merge::added) return output;
   const std::int64_t d = config_.width, heads = config_.heads, size = config_.value_size;
   const view<T, 2> repeated = op.take_array<T>(d, heads * size);
@@ -127,7 +119,7 @@ view<const T, 4> tangent_layers<T>::bias_of(std::int64_t first_query, std::int64
 template <class T>
 void tangent_layers<T>::pass(std::int64_t layer, tangent_memory<T>& memory) const {
   operation op(ctx_, "tangent_layer");
-  const layer_record<T>& record = views_.layers[static_cast<std::size_t>(layer)];
+  const layer_arrays<T>& arrays = planned(layer).arrays;
   const std::int64_t slots = memory.x.extent[2], rows = memory.x.extent[1], q_width = config_.query_width();
   view<T, 4> seen = memory.x;
   if (config_.order == norm_order::pre) {
@@ -140,7 +132,7 @@ void tangent_layers<T>::pass(std::int64_t layer, tangent_memory<T>& memory) cons
                              {batch_, rows * slots, width},
                              {tokens_ * slots * width, width, 1}};
   const view<T, 3> from = contiguous(seen.data, batch_, rows * slots, config_.width);
-  const view<const T, 2> weights = weights_of(layer).query_key_value;
+  const view<const T, 2> weights = planned(layer).weights.query_key_value;
   if (memory.first == 0) {
     weight_product<T>(ctx_, rounded_, by_slot(seen), weights, by_slot(memory.projected));
   } else {
@@ -151,8 +143,8 @@ void tangent_layers<T>::pass(std::int64_t layer, tangent_memory<T>& memory) cons
   };
   attention_options options{.causal = config_.causal, .lengths = lengths_};
   attention_tangent(ctx_,
-                    {slice(record.q, 2, memory.first, rows), record.k, record.v,
-                     slice(record.attended, 2, memory.first, rows), slice(record.log_sum_exp, 2, memory.first, rows),
+                    {slice(arrays.q, 2, memory.first, rows), arrays.k, arrays.v,
+                     slice(arrays.attended, 2, memory.first, rows), slice(arrays.log_sum_exp, 2, memory.first, rows),
                      part(memory.first, 0, config_.key_size), part(0, q_width, config_.key_size),
                      part(0, 2 * q_width, config_.value_size), bias_of(memory.first, rows, tokens_)},
                     heads_of_tangents(memory.attended, 0, 0, config_.heads, config_.value_size), options);
@@ -176,7 +168,7 @@ void tangent_layers<T>::enter(std::int64_t layer, const entering_tangents<T>& en
   }
   const std::int64_t width = memory.projected.extent[3];
   const view<T, 3> projected = op.take_array<T>(batch_, slots, width);
-  weight_product<T>(ctx_, rounded_, contiguous(seen.data, 1, batch_ * slots, d), weights_of(layer).query_key_value,
+  weight_product<T>(ctx_, rounded_, contiguous(seen.data, 1, batch_ * slots, d), planned(layer).weights.query_key_value,
                     contiguous(projected.data, 1, batch_ * slots, width));
   attend_to_entering(op, layer, entering, projected, memory);
   weight_product<T>(ctx_, rounded_, by_slot(memory.attended), output_weights(op, layer), by_slot(memory.x));
@@ -220,7 +212,7 @@ template <class T>
 void tangent_layers<T>::feed_forward(std::int64_t layer, const view<T, 4>& middle,
                                      const tangent_memory<T>& memory) const {
   operation op(ctx_, "feed_forward_tangent");
-  const layer_weights<const T> weights = weights_of(layer);
+  const layer_weights<const T>& weights = planned(layer).weights;
   const std::int64_t rows = memory.x.extent[1], slots = memory.x.extent[2], columns = config_.feed_forward;
   weight_product<T>(ctx_, rounded_, by_slot(middle), weights.up, by_slot(memory.activated));
   const view<T, 2> slope = derivatives(op, layer);
@@ -237,19 +229,20 @@ void tangent_layers<T>::feed_forward(std::int64_t layer, const view<T, 4>& middl
 /// (batch * tokens, feed_forward): the slope of the activation function at each token.
 template <class T>
 view<T, 2> tangent_layers<T>::derivatives(operation& op, std::int64_t layer) const {
-  const layer_record<T>& record = views_.layers[static_cast<std::size_t>(layer)];
-  const view<T, 2> slope = op.take_array<T>(record.pre_activation.extent[0], record.pre_activation.extent[1]);
+  const layer_arrays<T>& arrays = planned(layer).arrays;
+  const view<T, 2> slope = op.take_array<T>(arrays.pre_activation.extent[0], arrays.pre_activation.extent[1]);
   fill_value(op, slope, T(1));
-  activation_backward(ctx_, {record.pre_activation, slope}, {slope, {}}, {.function = config_.function});
+  activation_backward(ctx_, {arrays.pre_activation, slope}, {slope, {}}, {.function = config_.function});
   return slope;
 }
 
 template <class T>
 view<T, 4> tangent_layers<T>::hidden_state(std::int64_t layer, tangent_memory<T>& memory) const {
   if (config_.order == norm_order::post || layer < config_.layers) return memory.x;
-  const outer_weights<const T> outer(std::span<const parameter>(model_.parameters()), model_.values().data());
-  multiply_rows_by_norm({views_.last_sum, outer.final_norm.gamma, views_.final_mean, views_.final_inverse_deviation},
-                        memory, memory.x, memory.x);
+  const norm_statistics<T>& of_norm = plan_.arrays.final_norm;
+  multiply_rows_by_norm(
+      {plan_.arrays.last_sum, plan_.weights.final_norm.gamma, of_norm.mean, of_norm.inverse_deviation}, memory,
+      memory.x, memory.x);
   return memory.x;
 }
 

@@ -12,7 +12,7 @@
 
 #include "lib/src/attribution/row_products.hpp"
 #include "lib/src/attribution/tangent_products.hpp"
-#include "lib/src/model/parameters.hpp"
+#include "lib/src/model/pass_plan.hpp"
 
 namespace nullscope::detail {
 
@@ -52,10 +52,10 @@ view<T, 5> heads_of_tangents(const view<T, 4>& x, std::int64_t token, std::int64
 template <class T>
 class tangent_layers {
  public:
-  /// `views` are of a record that keeps what `backward` needs, filled by `forward` of this batch. `bias`
+  /// The record keeps what `backward` needs; `forward` of this batch fills it before tangents pass. `bias`
   /// (heads, 2 S - 1) is the table of relative positions of a model that has them; see take_relative_bias. `rounded`:
   /// products with weights take factors in bfloat16.
-  tangent_layers(context& ctx, const transformer<T>& model, const token_batch& batch, const forward_views<T>& views,
+  tangent_layers(context& ctx, const transformer<T>& model, const token_batch& batch, forward_record<T>& record,
                  const view<const T, 2>& bias, bool rounded = false);
 
   /// Makes what follows attention in these layers one matrix per token, and fills `jacobians` of each layer with them.
@@ -81,7 +81,7 @@ class tangent_layers {
   view<T, 4> hidden_state(std::int64_t layer, tangent_memory<T>& memory) const;
 
  private:
-  layer_weights<const T> weights_of(std::int64_t layer) const;
+  const planned_layer<T>& planned(std::int64_t layer) const { return plan_.layers[static_cast<std::size_t>(layer)]; }
   norm_at_tokens<T> embedding_norm() const;
   norm_at_tokens<T> first_norm(std::int64_t layer) const;
   norm_at_tokens<T> second_norm(std::int64_t layer) const;
@@ -97,12 +97,11 @@ class tangent_layers {
   void form_jacobians(std::int64_t layer, const layer_jacobians<T>& to) const;
 
   context& ctx_;
-  const transformer<T>& model_;
+  pass_plan<T> plan_;
   const transformer_config& config_;
   std::int64_t batch_, tokens_;
   view<const std::int64_t, 1> lengths_;
   view<const T, 4> bias_;  // (batch, heads, tokens, tokens); absent if there is none
-  forward_views<T> views_;
   bool rounded_;
   std::vector<layer_jacobians<T>> jacobians_;  // of each layer
 };

@@ -102,9 +102,8 @@ attention_parts<T> read_attention_parts(context& ctx, const transformer<T>& mode
     table = op.take_array<T>(config.heads, 2 * tokens - 1);
     relative_bias(ctx, model.matrix("relative_bias"), table, {config.relative_distance});
   }
-  const forward_views<T> kept = record.views(1, tokens);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    compute_layer(ctx, layer_heads<T>(model, kept, {layer, 0, tokens}, table), config.causal, layer * config.heads,
+    compute_layer(ctx, layer_heads<T>(model, record, {layer, 0, tokens}, table), config.causal, layer * config.heads,
                   parts);
   }
   op.submit_and_wait();

@@ -6,6 +6,7 @@
 #include "lib/src/core/checks.hpp"
 #include "lib/src/core/fill.hpp"
 #include "lib/src/model/layer_backward.hpp"
+#include "lib/src/model/layer_forward.hpp"
 #include "lib/src/model/pool.hpp"
 
 namespace nullscope {
@@ -37,6 +38,139 @@ void check_operands(const transformer<T>& model, const token_batch& batch, const
   }
 }
 
+/// What the parts of a backward pass share.
+template <class T>
+struct backward_pass {
+  operation& op;
+  const detail::pass<T>& p;
+  const detail::pass_plan<T>& plan;
+  const detail::parameter_places& places;
+  T* d_parameters;  // null: not computed
+  detail::outer_weights<T> gradients;
+
+  view<T, 2> matrix(std::int64_t rows) const { return op.take_array<T>(rows, p.config.width); }
+};
+
+/// d_pooled (batch, d) += the gradient through the classifier.
+template <class T>
+void classifier_backward(const backward_pass<T>& b, const view<const T, 2>& d_logits, const view<T, 2>& d_pooled) {
+  const transformer_config& config = b.p.config;
+  const detail::outer_arrays<T>& arrays = b.plan.arrays;
+  const bool has_hidden = config.classifier_hidden != activation::none;
+  const auto per_pair = [&](const view<T, 2>& x) {
+    return config.pairs ? contiguous(x.data, x.extent[0] / 2, 2 * x.extent[1]) : x;
+  };
+  const view<T, 2> d_features = has_hidden ? b.matrix(b.plan.batch) : d_pooled;
+  linear_backward(
+      b.p.ctx,
+      {per_pair(has_hidden ? arrays.classifier_activated : arrays.pooled), b.plan.weights.classifier, d_logits},
+      {per_pair(d_features), b.gradients.classifier, b.gradients.classifier_bias},
+      {.accumulate = true, .accumulate_x = !has_hidden});
+  if (!has_hidden) return;
+  activation_backward(b.p.ctx, {arrays.classifier_pre, d_features}, {d_features, b.gradients.classifier_hidden_bias},
+                      {config.classifier_hidden});
+  linear_backward(b.p.ctx, {arrays.pooled, b.plan.weights.classifier_hidden, d_features},
+                  {d_pooled, b.gradients.classifier_hidden, {}}, {.accumulate = true, .accumulate_x = true});
+}
+
+/// The gradient of what the classifier reads; absent if nothing reaches it. It is d_hidden if the last layer is narrow.
+template <class T>
+view<T, 2> pooled_backward(const backward_pass<T>& b, const backward_operands<T>& operands,
+                           const view<T, 2>& d_hidden) {
+  if (operands.d_logits.is_absent() && operands.d_pooled.is_absent()) return {};
+  const view<T, 2> d_pooled = b.plan.is_narrow ? d_hidden : b.matrix(b.plan.batch);
+  if (operands.d_pooled.is_absent()) {
+    detail::fill_zero(b.op, d_pooled);
+  } else {
+    copy(b.p.ctx, operands.d_pooled, d_pooled);
+  }
+  if (!operands.d_logits.is_absent()) classifier_backward(b, operands.d_logits, d_pooled);
+  return d_pooled;
+}
+
+/// d_hidden (last_rows, d) = the gradient of what enters the final norm, or of the last hidden state without one.
+template <class T>
+void last_state_backward(const backward_pass<T>& b, const backward_operands<T>& operands, const view<T, 2>& d_hidden) {
+  context& ctx = b.p.ctx;
+  const transformer_config& config = b.p.config;
+  const view<T, 2> d_pooled = pooled_backward(b, operands, d_hidden);
+  const view<T, 3> by_sequence = contiguous(d_hidden.data, b.plan.batch, b.plan.tokens, config.width);
+  if (b.plan.is_narrow) {
+    if (d_pooled.is_absent()) detail::fill_zero(b.op, d_hidden);
+  } else {
+    if (operands.d_last_hidden.is_absent()) {
+      detail::fill_zero(b.op, d_hidden);
+    } else {
+      copy(ctx, operands.d_last_hidden, by_sequence);
+    }
+    if (!d_pooled.is_absent()) {
+      detail::unpool_tokens<T>(ctx, config.pool, d_pooled, b.p.lengths, by_sequence, true);
+    }
+    if (!operands.d_token_logits.is_absent()) {
+      const view<const T, 2> d_logits = contiguous(operands.d_token_logits.data, b.plan.rows(), config.vocabulary);
+      linear_backward(ctx, {b.plan.arrays.output, b.plan.weights.token, d_logits}, {d_hidden, b.gradients.token, {}},
+                      {.accumulate = true, .accumulate_x = true});
+    }
+  }
+  if (config.order == norm_order::post) return;
+  const detail::norm_statistics<T>& of_norm = b.plan.arrays.final_norm;
+  layer_norm_backward(
+      ctx, {b.plan.arrays.last_sum, b.plan.weights.final_norm.gamma, of_norm.mean, of_norm.inverse_deviation, d_hidden},
+      {d_hidden, b.gradients.final_norm.gamma, b.gradients.final_norm.beta});
+}
+
+/// Computes again what the record does not keep of a layer. Its output goes to `unused` (rows, d).
+template <class T>
+void layer_again(const detail::pass<T>& p, detail::planned_layer<T> layer, const view<T, 2>& unused) {
+  const view<T, 2> output = slice(unused, 0, 0, layer.shape.query_rows());
+  if (p.config.order == norm_order::post) {
+    post_norm_layer(p, layer, false, output, {});
+  } else {
+    layer.arrays.feed_forward_sum = output;
+    pre_norm_layer(p, layer, {layer.arrays.input});
+  }
+}
+
+/// From d_hidden to the gradient (rows, d) of hidden state 0, last layer to first. Two arrays take turns; a narrow
+/// layer begins with a smaller one.
+template <class T>
+view<T, 2> layers_backward(const backward_pass<T>& b, bool again, const view<T, 2>& d_hidden) {
+  const view<T, 2> d_other = b.matrix(b.plan.rows());
+  view<T, 2> d_output = d_hidden, d_input = d_other, d_spare = d_hidden;
+  if (b.plan.is_narrow && b.p.config.layers > 1) d_spare = b.matrix(b.plan.rows());
+  for (std::int64_t i = b.p.config.layers - 1; i >= 0; --i) {
+    const detail::planned_layer<T>& layer = b.plan.layers[static_cast<std::size_t>(i)];
+    if (again) layer_again(b.p, layer, d_input);
+    const detail::layer_weights<T> gradients(b.places.layers[static_cast<std::size_t>(i)], b.d_parameters);
+    layer_backward(b.p, layer, gradients, d_output, d_input);
+    d_output = d_input;
+    d_input = d_output.data == d_other.data ? d_spare : d_other;
+  }
+  return d_output;
+}
+
+/// From the gradient of hidden state 0 to those of the sum of the embeddings, and of the tables.
+template <class T>
+void embeddings_backward(const backward_pass<T>& b, const token_batch& batch, const view<T, 2>& d_embedded,
+                         const view<T, 3>& d_inputs) {
+  const transformer_config& config = b.p.config;
+  detail::drop(b.p, d_embedded, config.layers, detail::dropout_place::embeddings);
+  if (config.embedding_norm) {
+    const detail::norm_statistics<T>& of_norm = b.plan.arrays.embedding_norm;
+    layer_norm_backward(b.p.ctx,
+                        {b.plan.arrays.embedded, b.plan.weights.embedding_norm.gamma, of_norm.mean,
+                         of_norm.inverse_deviation, d_embedded},
+                        {d_embedded, b.gradients.embedding_norm.gamma, b.gradients.embedding_norm.beta});
+  }
+  if (!d_inputs.is_absent()) {
+    copy(b.p.ctx, view<const T, 3>(contiguous(d_embedded.data, b.plan.batch, b.plan.tokens, config.width)), d_inputs);
+  }
+  if (b.d_parameters != nullptr) {
+    embedding_backward(b.p.ctx, {batch.ids(), d_embedded, batch.segments(), b.p.lengths},
+                       {b.gradients.token, b.gradients.position, b.gradients.segment}, {config.first_position});
+  }
+}
+
 template <class T>
 sycl::event run(context& ctx, const transformer<T>& model, const token_batch& batch,
                 const backward_operands<T>& operands, const backward_results<T>& results,
@@ -44,115 +178,20 @@ sycl::event run(context& ctx, const transformer<T>& model, const token_batch& ba
   const transformer_config& config = model.config();
   check::device_type<T>(backward_name, ctx);
   check_operands(model, batch, operands, results, options);
-  const std::int64_t b = batch.size(), s = batch.tokens(), rows = b * s, d = config.width;
-  forward_views<T> views = options.record->views(b, s);
-  const bool is_narrow = options.record->what() == keep::pooled_backward && detail::can_be_narrow(config);
-  const std::int64_t last_rows = is_narrow ? b : rows;
+  detail::pass_plan<T> plan(model, *options.record, batch.size(), batch.tokens());
 
   operation op(ctx, backward_name, dependencies);
-  const std::span<const parameter> parameters(model.parameters());
-  const detail::outer_weights<const T> outer(parameters, model.values().data());
-  const detail::outer_weights<T> d_outer(parameters, results.d_parameters.data);
-  detail::pass<T> pass{ctx, config, batch.device_lengths(), options.training, options.dropout};
-  pass.bias = detail::take_relative_bias(op, config, outer.relative_bias, s);
-  pass.d_relative = d_outer.relative_bias;
-  const auto zero = [&](const auto& x) { detail::fill_zero(op, x); };
-
-  // To the last hidden state (last_rows, d).
-  const view<T, 2> d_hidden = op.take_array<T>(last_rows, d), d_other = op.take_array<T>(rows, d);
-  view<T, 2> d_pooled;
-  if (!operands.d_logits.is_absent() || !operands.d_pooled.is_absent()) {
-    d_pooled = is_narrow ? d_hidden : op.take_array<T>(b, d);
-    if (operands.d_pooled.is_absent()) {
-      zero(d_pooled);
-    } else {
-      copy(ctx, operands.d_pooled, d_pooled);
-    }
-  }
-  if (!operands.d_logits.is_absent()) {
-    const bool has_hidden = config.classifier_hidden != activation::none;
-    const auto per_pair = [&](const auto& x) {
-      return config.pairs ? contiguous(x.data, x.extent[0] / 2, 2 * x.extent[1]) : x;
-    };
-    const view<T, 2> d_features = has_hidden ? op.take_array<T>(b, d) : d_pooled;
-    linear_backward(
-        ctx, {per_pair(has_hidden ? views.classifier_activated : views.pooled), outer.classifier, operands.d_logits},
-        {per_pair(d_features), d_outer.classifier, d_outer.classifier_bias},
-        {.accumulate = true, .accumulate_x = !has_hidden});
-    if (has_hidden) {
-      activation_backward(ctx, {views.classifier_pre, d_features}, {d_features, d_outer.classifier_hidden_bias},
-                          {config.classifier_hidden});
-      linear_backward(ctx, {views.pooled, outer.classifier_hidden, d_features},
-                      {d_pooled, d_outer.classifier_hidden, {}}, {.accumulate = true, .accumulate_x = true});
-    }
-  }
-  if (!is_narrow) {
-    if (operands.d_last_hidden.is_absent()) {
-      zero(d_hidden);
-    } else {
-      copy(ctx, operands.d_last_hidden, contiguous(d_hidden.data, b, s, d));
-    }
-    if (!d_pooled.is_absent()) {
-      detail::unpool_tokens<T>(ctx, config.pool, d_pooled, batch.device_lengths(), contiguous(d_hidden.data, b, s, d),
-                               true);
-    }
-    if (!operands.d_token_logits.is_absent()) {
-      linear_backward(ctx,
-                      {views.output, outer.token, contiguous(operands.d_token_logits.data, rows, config.vocabulary)},
-                      {d_hidden, d_outer.token, {}}, {.accumulate = true, .accumulate_x = true});
-    }
-  } else if (d_pooled.is_absent()) {
-    zero(d_hidden);
-  }
-  if (config.order == norm_order::pre) {
-    layer_norm_backward(
-        ctx, {views.last_sum, outer.final_norm.gamma, views.final_mean, views.final_inverse_deviation, d_hidden},
-        {d_hidden, d_outer.final_norm.gamma, d_outer.final_norm.beta});
-  }
-
-  // The layers, last to first; d_hidden and d_other take turns. Gradients of all tokens need (rows, d).
-  view<T, 2> d_output = d_hidden, d_input = d_other, d_spare;
-  if (!is_narrow) {
-    d_spare = d_hidden;
-  } else if (config.layers > 1) {
-    d_spare = op.take_array<T>(rows, d);
-  }
-  layer_record<T> again;
-  auto take = [&](std::int64_t count) { return op.take<T>(count); };
-  for (std::int64_t layer = config.layers - 1; layer >= 0; --layer) {
-    const bool is_last = layer + 1 == config.layers;
-    const detail::layer_shape shape{b, s, is_last && is_narrow ? 1 : s};
-    const detail::layer_weights<const T> weights(parameters, model.values().data(), layer);
-    layer_record<T> record = views.layers[static_cast<std::size_t>(layer)];
-    if (options.record->recomputes()) {
-      if (again.middle.is_absent() || (!shape.is_narrow() && again.q.extent[2] != s)) {
-        detail::take_layer(config, shape, true, again, take);
-      }
-      again.input = record.input;
-      const view<T, 2> unused = op.take_array<T>(shape.query_rows(), d);
-      detail::layer_forward(pass, weights, shape, layer, {}, again, unused);
-      record = again;
-    }
-    detail::layer_backward(pass, weights, detail::layer_weights<T>(parameters, results.d_parameters.data, layer), shape,
-                           layer, record, d_output, d_input);
-    d_output = d_input;
-    d_input = d_output.data == d_other.data ? d_spare : d_other;
-  }
-
-  // The embeddings.
-  detail::drop(pass, d_output, config.layers, 0);
-  if (config.embedding_norm) {
-    layer_norm_backward(
-        ctx,
-        {views.embedded, outer.embedding_norm.gamma, views.embedding_mean, views.embedding_inverse_deviation, d_output},
-        {d_output, d_outer.embedding_norm.gamma, d_outer.embedding_norm.beta});
-  }
-  if (!results.d_inputs.is_absent())
-    copy(ctx, contiguous(static_cast<const T*>(d_output.data), b, s, d), results.d_inputs);
-  if (!results.d_parameters.is_absent()) {
-    embedding_backward(ctx, {batch.ids(), d_output, batch.segments(), batch.device_lengths()},
-                       {d_outer.token, d_outer.position, d_outer.segment}, {config.first_position});
-  }
+  const detail::parameter_places& places = detail::places_of(model);
+  T* const d_parameters = results.d_parameters.data;
+  detail::pass<T> p{ctx, config, batch.device_lengths(), options.training, options.dropout};
+  const backward_pass<T> b{op, p, plan, places, d_parameters, {places, d_parameters}};
+  p.bias = detail::take_relative_bias(op, config, plan.weights.relative_bias, plan.tokens);
+  p.d_relative = b.gradients.relative_bias;
+  if (options.record->recomputes()) plan.take_layers_again(op);
+  const view<T, 2> d_hidden = b.matrix(plan.last_rows());
+  last_state_backward(b, operands, d_hidden);
+  const view<T, 2> d_embedded = layers_backward(b, options.record->recomputes(), d_hidden);
+  embeddings_backward(b, batch, d_embedded, results.d_inputs);
   return op.submit();
 }
 

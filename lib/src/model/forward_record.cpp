@@ -3,7 +3,7 @@
 #include <nullscope/core/errors.hpp>
 #include <nullscope/model/transformer.hpp>
 
-#include "lib/src/model/layer_memory.hpp"
+#include "lib/src/model/pass_plan.hpp"
 
 namespace nullscope {
 namespace {
@@ -27,45 +27,46 @@ class record_parts {
   std::int64_t used_ = 0;
 };
 
-/// All views of a record of this kind; `take(count)` gives memory.
+/// The arrays of a record of this kind; `take(count)` gives memory.
 template <class T>
-forward_views<T> cut(const transformer_config& config, std::int64_t batch, std::int64_t tokens, keep what,
-                     bool recompute, record_parts<T>& take) {
+detail::kept_arrays<T> cut(const transformer_config& config, std::int64_t batch, std::int64_t tokens, keep what,
+                           bool recompute, record_parts<T>& take) {
   const std::int64_t rows = batch * tokens, d = config.width;
   const bool for_backward = what != keep::heads, is_pre = config.order == norm_order::pre;
   const bool is_narrow = what == keep::pooled_backward && detail::can_be_narrow(config);
   const std::int64_t last_rows = is_narrow ? batch : rows;
-  forward_views<T> views;
+  detail::kept_arrays<T> kept;
   const auto matrix = [&](std::int64_t count) { return contiguous(take(count * d), count, d); };
-  const auto numbers = [&](std::int64_t count) { return contiguous(take(count), count); };
+  const auto statistics = [&](std::int64_t count) -> detail::norm_statistics<T> {
+    const view<T, 1> mean = contiguous(take(count), count);
+    return {mean, contiguous(take(count), count)};
+  };
   if (for_backward) {
     if (config.embedding_norm) {
-      views.embedded = matrix(rows);
-      views.embedding_mean = numbers(rows);
-      views.embedding_inverse_deviation = numbers(rows);
+      kept.outer.embedded = matrix(rows);
+      kept.outer.embedding_norm = statistics(rows);
     }
     if (is_pre) {
-      views.last_sum = matrix(last_rows);
-      views.final_mean = numbers(last_rows);
-      views.final_inverse_deviation = numbers(last_rows);
+      kept.outer.last_sum = matrix(last_rows);
+      kept.outer.final_norm = statistics(last_rows);
     }
-    views.output = matrix(last_rows);
-    views.pooled = is_narrow ? views.output : matrix(batch);
+    kept.outer.output = matrix(last_rows);
+    kept.outer.pooled = is_narrow ? kept.outer.output : matrix(batch);
     if (config.classifier_hidden != activation::none) {
-      views.classifier_pre = matrix(batch);
-      views.classifier_activated = matrix(batch);
+      kept.outer.classifier_pre = matrix(batch);
+      kept.outer.classifier_activated = matrix(batch);
     }
   }
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const bool is_last = layer + 1 == config.layers;
-    layer_record<T> record;
-    if (for_backward) record.input = matrix(rows);
-    if (!recompute) {
-      detail::take_layer(config, {batch, tokens, is_last && is_narrow ? 1 : tokens}, for_backward, record, take);
-    }
-    views.layers.push_back(record);
+    const detail::layer_shape shape{batch, tokens, is_last && is_narrow ? 1 : tokens};
+    detail::layer_arrays<T> arrays;
+    if (for_backward) arrays.input = matrix(rows);
+    if (!recompute) detail::take_heads(config, shape, arrays.heads(), take);
+    if (!recompute && for_backward) detail::take_steps(config, shape, true, arrays.steps(), take);
+    kept.layers.push_back(arrays);
   }
-  return views;
+  return kept;
 }
 
 }  // namespace
@@ -83,9 +84,9 @@ forward_record<T>::forward_record(context& ctx, const transformer_config& config
 }
 
 template <class T>
-forward_views<T> forward_record<T>::views(std::int64_t batch, std::int64_t tokens) {
+detail::kept_arrays<T> forward_record<T>::arrays(std::int64_t batch, std::int64_t tokens) {
   record_parts<T> parts(memory_.data());
-  forward_views<T> result = cut(config_, batch, tokens, what_, recompute_, parts);
+  detail::kept_arrays<T> result = cut(config_, batch, tokens, what_, recompute_, parts);
   if (parts.used() > memory_.size()) {
     throw invalid_argument(fmt::format("forward_record: made for {} sequences of {} tokens, too small for {} of {}",
                                        batch_, tokens_, batch, tokens));

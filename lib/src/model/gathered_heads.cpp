@@ -1,12 +1,12 @@
 #include "lib/src/model/gathered_heads.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nullscope/attention/attention.hpp>
 #include <nullscope/linalg/rows.hpp>
 #include <nullscope/model/model_states.hpp>
 #include <nullscope/null_space/null_space.hpp>
+
+#include "lib/src/model/pass_plan.hpp"
 
 namespace nullscope::detail {
 namespace {
@@ -25,7 +25,8 @@ tensor<T> projections(context& ctx, const transformer<T>& model) {
   const std::int64_t step = config.merge == head_merge::added ? 0 : d_v;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     // The output weight is (d, h d_v): the transpose of d_v columns for each head.
-    const view<const T, 2> weight = model.matrix(fmt::format("layer.{}.output.weight", layer));
+    const view<const T, 2> weight =
+        places_of(model).layers[static_cast<std::size_t>(layer)].output.weight.matrix(model.values().data());
     const view<const T, 3> h{weight.data, {heads, d_v, d}, {step, weight.stride[1], weight.stride[0]}};
     const view<T, 3> to = of_layer(view<T, 3>(result), layer, heads);
     (d_v <= d ? reduce_projection(ctx, h, to) : copy(ctx, h, to)).wait_and_throw();
@@ -62,7 +63,7 @@ gathered_heads<T>::gathered_heads(context& ctx, const transformer<T>& model, std
       bias_(relative_positions(ctx, model, tokens)) {}
 
 template <class T>
-attention_heads<T> gathered_heads<T>::gather(context& ctx, const forward_views<T>& kept, std::int64_t sequence,
+attention_heads<T> gathered_heads<T>::gather(context& ctx, forward_record<T>& record, std::int64_t sequence,
                                              std::int64_t count) {
   const transformer_config& config = model_.config();
   const auto first_tokens = [&](tensor<T>& x) {
@@ -73,7 +74,7 @@ attention_heads<T> gathered_heads<T>::gather(context& ctx, const forward_views<T
   const bool has_bias = config.relative_buckets > 0;
   const view<const T, 2> table = has_bias ? of_layer(view<const T, 2>(bias_), 0, config.heads) : view<const T, 2>{};
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    const attention_heads<T> from = layer_heads(model_, kept, {layer, sequence, count}, table);
+    const attention_heads<T> from = layer_heads(model_, record, {layer, sequence, count}, table);
     copy(ctx, from.q, of_layer(q, layer, config.heads));
     copy(ctx, from.k, of_layer(k, layer, config.heads));
     copy(ctx, from.v, of_layer(v, layer, config.heads));
@@ -87,14 +88,15 @@ attention_heads<T> gathered_heads<T>::gather(context& ctx, const forward_views<T
 }
 
 template <class T>
-view<const T, 2> gathered_heads<T>::gather_log_sum_exp(context& ctx, const forward_views<T>& kept,
-                                                       std::int64_t sequence, std::int64_t count) {
+view<const T, 2> gathered_heads<T>::gather_log_sum_exp(context& ctx, forward_record<T>& record, std::int64_t sequence,
+                                                       std::int64_t count) {
   const std::int64_t heads = model_.config().heads;
   const view<T, 2> result = contiguous(log_sum_exp_.data(), log_sum_exp_.shape()[0], count);
-  for (std::int64_t layer = 0; layer < model_.config().layers; ++layer) {
-    const view<const T, 3> sums = kept.layers[static_cast<std::size_t>(layer)].log_sum_exp;
+  const auto plan = pass_plan<T>::of_filled(model_, record);
+  for (const planned_layer<T>& layer : plan.layers) {
+    const view<const T, 3> sums = layer.arrays.log_sum_exp;
     copy(ctx, view<const T, 3>(slice(select(sums, 0, sequence), 1, 0, count)),
-         view<T, 3>(of_layer(result, layer, heads)));
+         view<T, 3>(of_layer(result, layer.number, heads)));
   }
   return result;
 }

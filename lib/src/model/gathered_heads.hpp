@@ -18,13 +18,13 @@ class gathered_heads {
 
   std::int64_t tokens() const { return tokens_; }
 
-  /// Copies the first `count` tokens of a sequence from what a forward pass kept (keep::heads), as part of an open
-  /// operation. h stands for the output projections: (d_v, min(d_v, d)), with the same range and singular values of
-  /// T = v h.
-  attention_heads<T> gather(context& ctx, const forward_views<T>& kept, std::int64_t sequence, std::int64_t count);
+  /// Copies the first `count` tokens of a sequence from the record that a forward pass filled (keep::heads), as part of
+  /// an open operation. h stands for the output projections: (d_v, min(d_v, d)), with the same range and singular
+  /// values of T = v h.
+  attention_heads<T> gather(context& ctx, forward_record<T>& record, std::int64_t sequence, std::int64_t count);
 
   /// The log_sum_exp (layers * heads, count) of the scores, in the same way.
-  view<const T, 2> gather_log_sum_exp(context& ctx, const forward_views<T>& kept, std::int64_t sequence,
+  view<const T, 2> gather_log_sum_exp(context& ctx, forward_record<T>& record, std::int64_t sequence,
                                       std::int64_t count);
 
  private:

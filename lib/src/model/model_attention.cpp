@@ -161,10 +161,9 @@ void model_attention<T>::read_batch(context& ctx, std::span<const classified_tex
   std::vector<text_results> found;
   operation op(ctx, "model_attention::add");
   forward(ctx, model_, batch, forward_results<T>{}, {.record = &record});
-  const forward_views<T> kept = record.views(batch.size(), batch.tokens());
   for (std::int64_t i = 0; i < batch.size(); ++i) {
     const std::vector<std::int32_t>& classes = texts[chosen[static_cast<std::size_t>(i)]].classes;
-    analyse(ctx, kept, i, found.emplace_back(ctx, classes, heads_, rollout_sums_->matrices(), classes_));
+    analyse(ctx, record, i, found.emplace_back(ctx, classes, heads_, rollout_sums_->matrices(), classes_));
   }
   op.submit_and_wait();
 
@@ -200,11 +199,11 @@ void model_attention<T>::read_batch(context& ctx, std::span<const classified_tex
 }
 
 template <class T>
-void model_attention<T>::analyse(context& ctx, const forward_views<T>& kept, std::int64_t sequence, text_results& to) {
+void model_attention<T>::analyse(context& ctx, forward_record<T>& record, std::int64_t sequence, text_results& to) {
   const transformer_config& config = model_.config();
   const std::int64_t tokens = to.classes.size();
   operation op(ctx, "model_attention::add");  // gives its workspace back
-  const attention_heads<T> heads = gathered_->gather(ctx, kept, sequence, tokens);
+  const attention_heads<T> heads = gathered_->gather(ctx, record, sequence, tokens);
   const text_factors<T> factors(op, heads);
   const effective_attention_results<T> results{.p = factors.p,
                                                .u = factors.u,

@@ -6,6 +6,7 @@
 #include <nullscope/linalg/rows.hpp>
 #include <nullscope/model/model_states.hpp>
 
+#include "lib/src/model/pass_plan.hpp"
 #include "lib/src/model/pool.hpp"
 
 namespace nullscope {
@@ -82,22 +83,23 @@ device_states<T> compute(context& ctx, const transformer<T>& model, const token_
   operation op(ctx, "read_states");  // one, so that all kernels are compiled together
   forward(ctx, model, batch, {.hidden = result.hidden},
           {.record = record ? &*record : nullptr, .rounded_values = options.rounded_values});
-  const forward_views<T> kept = record ? record->views(b, s) : forward_views<T>{};
   if (config.relative_buckets > 0) {
     result.bias_table = tensor<T>(ctx, {heads, 2 * s - 1});
     relative_bias(ctx, model.matrix("relative_bias"), result.bias_table, {config.relative_distance});
   }
   const view<const T, 2> table = result.bias_table;
   const view<const T, 4> bias = table.is_absent() ? view<const T, 4>{} : relative_bias_view(table, b);
-  for (std::int64_t layer = 0; options.attention && layer < config.layers; ++layer) {
-    const layer_record<T>& of_layer = kept.layers[static_cast<std::size_t>(layer)];
-    attention_weights(ctx, {of_layer.q, of_layer.k, of_layer.log_sum_exp, bias},
-                      contiguous(result.weights.data() + layer * b * heads * s * s, b, heads, s, s),
-                      {.attention = {.causal = config.causal, .lengths = batch.device_lengths()}});
+  if (options.attention) {
+    const auto plan = detail::pass_plan<T>::of_filled(model, *record);
+    for (const auto& [layer, shape, weights, arrays] : plan.layers) {
+      attention_weights(ctx, {arrays.q, arrays.k, arrays.log_sum_exp, bias},
+                        contiguous(result.weights.data() + layer * b * heads * s * s, b, heads, s, s),
+                        {.attention = {.causal = config.causal, .lengths = batch.device_lengths()}});
+    }
   }
   for (std::int64_t i = 0; options.heads_of_layer > 0 && i < b; ++i) {
     const std::int64_t tokens = batch.lengths()[static_cast<std::size_t>(i)];
-    result.heads.emplace_back(ctx, layer_heads(model, kept, {options.heads_of_layer - 1, i, tokens}, table));
+    result.heads.emplace_back(ctx, layer_heads(model, *record, {options.heads_of_layer - 1, i, tokens}, table));
   }
   if (options.pool) {
     const T* const last = result.hidden.data() + config.layers * b * s * d;
@@ -110,19 +112,17 @@ device_states<T> compute(context& ctx, const transformer<T>& model, const token_
 }  // namespace
 
 template <class T>
-attention_heads<T> layer_heads(const transformer<T>& model, const forward_views<T>& kept,
+attention_heads<T> layer_heads(const transformer<T>& model, forward_record<T>& record,
                                const layer_heads_options& options,
                                const view<const std::type_identity_t<T>, 2>& bias_table) {
   const transformer_config& config = model.config();
   if (options.layer < 0 || options.layer >= config.layers) {
     throw invalid_argument(fmt::format("layer_heads: there is no layer {} of {}", options.layer, config.layers));
   }
-  if (std::cmp_not_equal(kept.layers.size(), config.layers) ||
-      kept.layers[static_cast<std::size_t>(options.layer)].k.is_absent()) {
-    throw invalid_argument("layer_heads: the forward pass did not keep the heads");
-  }
-  const layer_record<T>& record = kept.layers[static_cast<std::size_t>(options.layer)];
-  const std::int64_t batch = record.k.extent[0], tokens = record.k.extent[2];
+  const auto plan = detail::pass_plan<T>::of_filled(model, record);
+  const auto& [number, shape, weights, arrays] = plan.layers[static_cast<std::size_t>(options.layer)];
+  if (arrays.k.is_absent()) throw invalid_argument("layer_heads: the forward pass did not keep the heads");
+  const std::int64_t batch = shape.batch, tokens = shape.tokens;
   if (options.sequence < 0 || options.sequence >= batch) {
     throw invalid_argument(fmt::format("layer_heads: there is no sequence {} of {}", options.sequence, batch));
   }
@@ -133,11 +133,11 @@ attention_heads<T> layer_heads(const transformer<T>& model, const forward_views<
     return slice(select(x, 0, options.sequence), 1, 0, std::min(options.tokens, x.extent[2]));
   };
   // The output weight is (d, h d_v): head i's h is the transpose of its d_v columns. Added heads share all of (d, d_v).
-  const view<const T, 2> output = model.matrix(fmt::format("layer.{}.output.weight", options.layer));
+  const view<const T, 2>& output = weights.output;
   const std::int64_t step = config.merge == head_merge::added ? 0 : config.value_size;
   const view<const T, 3> h{
       output.data, {config.heads, config.value_size, config.width}, {step, output.stride[1], output.stride[0]}};
-  attention_heads<T> heads{of_sequence(record.q), of_sequence(record.k), of_sequence(record.v), h};
+  attention_heads<T> heads{of_sequence(arrays.q), of_sequence(arrays.k), of_sequence(arrays.v), h};
   if (config.relative_buckets > 0) {
     if (bias_table.extent[0] != config.heads || bias_table.extent[1] < 2 * options.tokens - 1) {
       throw invalid_argument(fmt::format("layer_heads: bias_table ({}, {}) is not ({}, 2 S - 1) for {} tokens",
@@ -192,9 +192,9 @@ std::vector<model_states<T>> read_states(context& ctx, const transformer<T>& mod
   return result;
 }
 
-template attention_heads<float> layer_heads(const transformer<float>&, const forward_views<float>&,
+template attention_heads<float> layer_heads(const transformer<float>&, forward_record<float>&,
                                             const layer_heads_options&, const view<const float, 2>&);
-template attention_heads<double> layer_heads(const transformer<double>&, const forward_views<double>&,
+template attention_heads<double> layer_heads(const transformer<double>&, forward_record<double>&,
                                              const layer_heads_options&, const view<const double, 2>&);
 template std::vector<model_states<float>> read_states(context&, const transformer<float>&,
                                                       std::span<const token_batch::sequence>,

@@ -20,13 +20,13 @@ view<T, 3> by_head(const view<T, 3>& x) {
 /// The parts of a layer that the steps below multiply.
 template <class T>
 struct pooled_parts {
-  pooled_parts(const transformer_config& c, const layer_shape& shape, const layer_record<T>& record)
-      : q(contiguous(record.q.data, shape.batch, c.heads, c.key_size)),
-        attended(contiguous(record.attended.data, shape.batch, c.heads, c.value_size)),
-        d_context(slice(record.reach, 1, 0, c.heads)),
-        reach(slice(record.reach, 1, c.heads, c.heads)),
-        weights(slice(record.weights, 1, 0, c.heads)),
-        d_scores(slice(record.weights, 1, c.heads, c.heads)),
+  pooled_parts(const transformer_config& c, const layer_shape& shape, const head_arrays<T>& heads)
+      : q(contiguous(heads.q.data, shape.batch, c.heads, c.key_size)),
+        attended(contiguous(heads.attended.data, shape.batch, c.heads, c.value_size)),
+        d_context(slice(heads.reach, 1, 0, c.heads)),
+        reach(slice(heads.reach, 1, c.heads, c.heads)),
+        weights(slice(heads.weights, 1, 0, c.heads)),
+        d_scores(slice(heads.weights, 1, c.heads, c.heads)),
         scale(1 / std::sqrt(static_cast<double>(c.key_size))) {}
 
   /// The rows of keys, or of values, of the weights or of their gradient, as (heads, size, d).
@@ -57,40 +57,40 @@ void hide_padding(context& ctx, const view<T, 3>& scores, const view<const std::
 }  // namespace
 
 template <class T>
-void pooled_attention(const pass<T>& p, const layer_weights<const T>& weights, const layer_shape& shape,
-                      const view<const T, 2>& seen, const layer_record<T>& record) {
+void pooled_attention(const pass<T>& p, const planned_layer<T>& layer) {
+  const auto& [number, shape, weights, arrays] = layer;
   const transformer_config& c = p.config;
-  const pooled_parts<T> parts(c, shape, record);
-  const view<const T, 3> x = contiguous(seen.data, shape.batch, shape.tokens, c.width);
+  const pooled_parts<T> parts(c, shape, arrays);
+  const view<const T, 3> x = contiguous(arrays.seen.data, shape.batch, shape.tokens, c.width);
   const std::int64_t q_width = c.query_width(), v_width = c.value_width();
   const view<const T, 1>& bias = weights.query_key_value_bias;
   linear(p.ctx,
-         {record.query_input, slice(weights.query_key_value, 0, 0, q_width),
+         {arrays.query_input, slice(weights.query_key_value, 0, 0, q_width),
           bias.is_absent() ? bias : slice(bias, 0, 0, q_width)},
-         {contiguous(record.q.data, shape.batch, q_width)});
+         {contiguous(arrays.q.data, shape.batch, q_width)});
   // q (h, B, dk) W_k (h, dk, d) -> reach (B, h, d); scores (B, h, S); context (B, h, d); attended (B, h, dv)
   gemm(p.ctx, {by_head(parts.q), pooled_parts<T>::keys_of(weights.query_key_value, c)}, by_head(parts.reach),
        {.alpha = parts.scale});
   gemm(p.ctx, {parts.reach, transposed(x)}, parts.weights);
   hide_padding(p.ctx, parts.weights, p.lengths);
   softmax(p.ctx, parts.weights, {parts.weights});
-  gemm(p.ctx, {parts.weights, x}, record.context);
-  gemm(p.ctx, {by_head(record.context), transposed(pooled_parts<T>::values_of(weights.query_key_value, c))},
+  gemm(p.ctx, {parts.weights, x}, arrays.context);
+  gemm(p.ctx, {by_head(arrays.context), transposed(pooled_parts<T>::values_of(weights.query_key_value, c))},
        by_head(parts.attended));
   if (bias.is_absent()) return;
-  const view<T, 3> rows = contiguous(record.attended.data, 1, shape.batch, v_width);
+  const view<T, 3> rows = contiguous(arrays.attended.data, 1, shape.batch, v_width);
   const view<const T, 3> repeated{bias.data + 2 * q_width, {1, shape.batch, v_width}, {0, 0, 1}};
   axpby(p.ctx, {rows, repeated}, rows);
 }
 
 template <class T>
-void pooled_attention_backward(operation& op, const pass<T>& p, const layer_weights<const T>& weights,
-                               const layer_weights<T>& gradients, const layer_shape& shape,
-                               const layer_record<T>& record, const view<const T, 2>& seen,
-                               const view<const T, 4>& d_attended, const view<T, 2>& d_seen, const view<T, 2>& d_q) {
+void pooled_attention_backward(operation& op, const pass<T>& p, const planned_layer<T>& layer,
+                               const layer_weights<T>& gradients, const view<const T, 4>& d_attended,
+                               const view<T, 2>& d_seen, const view<T, 2>& d_q) {
+  const auto& [number, shape, weights, arrays] = layer;
   const transformer_config& c = p.config;
-  const pooled_parts<T> parts(c, shape, record);
-  const view<const T, 3> x = contiguous(seen.data, shape.batch, shape.tokens, c.width);
+  const pooled_parts<T> parts(c, shape, arrays);
+  const view<const T, 3> x = contiguous(arrays.seen.data, shape.batch, shape.tokens, c.width);
   const auto keys = pooled_parts<T>::keys_of(weights.query_key_value, c);
   const auto values = pooled_parts<T>::values_of(weights.query_key_value, c);
   const bool has_gradients = !gradients.query_key_value.is_absent();
@@ -102,7 +102,7 @@ void pooled_attention_backward(operation& op, const pass<T>& p, const layer_weig
       d_heads = wide;
     }
     linear_backward(p.ctx,
-                    {record.query_input, slice(weights.query_key_value, 0, 2 * c.query_width(), c.value_width()),
+                    {arrays.query_input, slice(weights.query_key_value, 0, 2 * c.query_width(), c.value_width()),
                      contiguous(d_heads.data, shape.batch, c.value_width())},
                     {{}, {}, slice(gradients.query_key_value_bias, 0, 2 * c.query_width(), c.value_width())});
   }
@@ -112,27 +112,23 @@ void pooled_attention_backward(operation& op, const pass<T>& p, const layer_weig
   const view<T, 3> d_reach = op.take_array<T>(shape.batch, c.heads, c.width);
   gemm(p.ctx, {parts.d_scores, x}, d_reach);
   // Both ways to the tokens at once: weights^T d_context + d_scores^T reach.
-  gemm(p.ctx, {transposed(record.weights), record.reach}, contiguous(d_seen.data, shape.batch, shape.tokens, c.width));
+  gemm(p.ctx, {transposed(arrays.weights), arrays.reach}, contiguous(d_seen.data, shape.batch, shape.tokens, c.width));
   gemm(p.ctx, {by_head(d_reach), transposed(keys)}, by_head(contiguous(d_q.data, shape.batch, c.heads, c.key_size)),
        {.alpha = parts.scale});
   if (!has_gradients) return;
-  gemm(p.ctx, {transposed(by_head(d_heads)), by_head(record.context)},
+  gemm(p.ctx, {transposed(by_head(d_heads)), by_head(arrays.context)},
        pooled_parts<T>::values_of(gradients.query_key_value, c), {.beta = 1});
   gemm(p.ctx, {transposed(by_head(parts.q)), by_head(d_reach)}, pooled_parts<T>::keys_of(gradients.query_key_value, c),
        {.alpha = parts.scale, .beta = 1});
 }
 
-template void pooled_attention(const pass<float>&, const layer_weights<const float>&, const layer_shape&,
-                               const view<const float, 2>&, const layer_record<float>&);
-template void pooled_attention(const pass<double>&, const layer_weights<const double>&, const layer_shape&,
-                               const view<const double, 2>&, const layer_record<double>&);
-template void pooled_attention_backward(operation&, const pass<float>&, const layer_weights<const float>&,
-                                        const layer_weights<float>&, const layer_shape&, const layer_record<float>&,
-                                        const view<const float, 2>&, const view<const float, 4>&, const view<float, 2>&,
+template void pooled_attention(const pass<float>&, const planned_layer<float>&);
+template void pooled_attention(const pass<double>&, const planned_layer<double>&);
+template void pooled_attention_backward(operation&, const pass<float>&, const planned_layer<float>&,
+                                        const layer_weights<float>&, const view<const float, 4>&, const view<float, 2>&,
                                         const view<float, 2>&);
-template void pooled_attention_backward(operation&, const pass<double>&, const layer_weights<const double>&,
-                                        const layer_weights<double>&, const layer_shape&, const layer_record<double>&,
-                                        const view<const double, 2>&, const view<const double, 4>&,
+template void pooled_attention_backward(operation&, const pass<double>&, const planned_layer<double>&,
+                                        const layer_weights<double>&, const view<const double, 4>&,
                                         const view<double, 2>&, const view<double, 2>&);
 
 }  // namespace nullscope::detail

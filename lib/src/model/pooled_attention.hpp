@@ -9,23 +9,20 @@
 #include <nullscope/core/operation.hpp>
 #include <nullscope/model/transformer.hpp>
 
-#include "lib/src/model/layer_forward.hpp"
-#include "lib/src/model/layer_memory.hpp"
-#include "lib/src/model/parameters.hpp"
+#include "lib/src/model/pass.hpp"
+#include "lib/src/model/pass_plan.hpp"
 
 namespace nullscope::detail {
 
-/// From `seen` (batch * S, d) and record.query_input (batch, d) to record.attended.
+/// From arrays.seen (batch * S, d) and arrays.query_input (batch, d) to arrays.attended.
 template <class T>
-void pooled_attention(const pass<T>& p, const layer_weights<const T>& weights, const layer_shape& shape,
-                      const view<const T, 2>& seen, const layer_record<T>& record);
+void pooled_attention(const pass<T>& p, const planned_layer<T>& layer);
 
 /// From d_attended (batch, heads, 1, d_v), whose stride of heads may be 0, to d_seen (batch * S, d), written, and d_q
 /// (batch, h d_k). Gradients of the weights of keys and values are added.
 template <class T>
-void pooled_attention_backward(operation& op, const pass<T>& p, const layer_weights<const T>& weights,
-                               const layer_weights<T>& gradients, const layer_shape& shape,
-                               const layer_record<T>& record, const view<const T, 2>& seen,
-                               const view<const T, 4>& d_attended, const view<T, 2>& d_seen, const view<T, 2>& d_q);
+void pooled_attention_backward(operation& op, const pass<T>& p, const planned_layer<T>& layer,
+                               const layer_weights<T>& gradients, const view<const T, 4>& d_attended,
+                               const view<T, 2>& d_seen, const view<T, 2>& d_q);
 
 }  // namespace nullscope::detail

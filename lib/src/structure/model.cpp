@@ -52,12 +52,11 @@ void model_structure<T>::for_each(context& ctx, const char* function, std::span<
   forward_record<T> record(ctx, model_.config(), batch.size(), batch.tokens(), keep::heads);
   operation op(ctx, function);
   forward(ctx, model_, batch, forward_results<T>{}, {.record = &record});
-  const forward_views<T> kept = record.views(batch.size(), batch.tokens());
   for (std::int64_t i = 0; i < batch.size(); ++i) {
     operation part(ctx, function);  // gives its workspace back
     const std::int64_t count = batch.lengths()[static_cast<std::size_t>(i)];
-    log_sum_exp_ = gathered_->gather_log_sum_exp(ctx, kept, i, count);
-    visit(part, gathered_->gather(ctx, kept, i, count), i);
+    log_sum_exp_ = gathered_->gather_log_sum_exp(ctx, record, i, count);
+    visit(part, gathered_->gather(ctx, record, i, count), i);
     part.submit();
   }
   op.submit_and_wait();

@@ -61,11 +61,12 @@ struct layer_heads_options {
   std::int64_t layer = 0, sequence = 0, tokens = 0;
 };
 
-/// The heads of a layer as `effective_attention` and `range_basis` take them: views of what a forward pass kept (with
-/// keep::heads or keep::backward) and of the parameters; nothing is copied. T = v h, with v's bias, without the
-/// output's. A model with relative positions needs its bias_table (heads, 2 S - 1), S >= tokens, from `relative_bias`.
+/// The heads of a layer as `effective_attention` and `range_basis` take them: views of the record that the last forward
+/// pass filled (with keep::heads or keep::backward) and of the parameters; nothing is copied. T = v h, with v's bias,
+/// without the output's. A model with relative positions needs its bias_table (heads, 2 S - 1), S >= tokens, from
+/// `relative_bias`.
 template <class T>
-attention_heads<T> layer_heads(const transformer<T>& model, const forward_views<T>& kept,
+attention_heads<T> layer_heads(const transformer<T>& model, forward_record<T>& record,
                                const layer_heads_options& options,
                                const view<const std::type_identity_t<T>, 2>& bias_table = {});
 
@@ -196,7 +197,7 @@ class model_attention {
   void check(std::span<const classified_text> texts) const;
   void read_batch(context& ctx, std::span<const classified_text> texts, std::span<const std::size_t> chosen,
                   std::vector<text_attention<T>>& results);
-  void analyse(context& ctx, const forward_views<T>& kept, std::int64_t sequence, text_results& to);
+  void analyse(context& ctx, forward_record<T>& record, std::int64_t sequence, text_results& to);
 
   const transformer<T>& model_;
   std::int64_t classes_, heads_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nullscope/core/bfloat16.hpp>
 #include <nullscope/core/context.hpp>
 #include <nullscope/core/operation.hpp>
@@ -95,6 +96,22 @@ struct parameter {
 std::vector<parameter> parameters_of(const transformer_config& config);
 
 template <class T>
+class transformer;
+
+namespace detail {
+
+// How passes see a model and a record (lib/src/model).
+struct parameter_places;
+template <class T>
+struct kept_arrays;
+template <class T>
+struct pass_plan;
+template <class T>
+const parameter_places& places_of(const transformer<T>& model);
+
+}  // namespace detail
+
+template <class T>
 class transformer {
  public:
   /// Parameters with no defined content.
@@ -119,8 +136,11 @@ class transformer {
   void initialise(context& ctx, std::uint64_t seed, initialisation kind = initialisation::bhardwaj);
 
  private:
+  friend const detail::parameter_places& detail::places_of<T>(const transformer& model);
+
   transformer_config config_;
   std::vector<parameter> parameters_;
+  std::shared_ptr<const detail::parameter_places> places_;
   tensor<T> values_;
 };
 
@@ -150,47 +170,12 @@ class token_batch {
   tensor<std::int64_t> lengths_;
 };
 
-/// What one layer keeps. rows = batch * S; query_rows = batch * queries, where queries is S, or 1 if the last layer
-/// works on the pooled token alone. Views are absent where nothing was kept.
-template <class T>
-struct layer_record {
-  view<T, 2> input;                  ///< (rows, d): hidden state that enters the layer
-  view<T, 2> normed_input;           ///< (rows, d): pre-LN: what attention sees
-  view<T, 2> residual, query_input;  ///< (query_rows, d): rows of input, and of what attention sees, for the queries
-  view<T, 4> q;                      ///< (batch, heads, queries, d_k), strided
-  view<T, 4> k, v;                   ///< (batch, heads, S, d_k or d_v), strided
-  view<T, 4> attended;               ///< (batch, heads, queries, d_v): A v, per head
-  view<T, 3> log_sum_exp;            ///< (batch, heads, queries)
-  view<T, 3> reach, weights;  ///< (batch, 2 heads, d or S): in place of k and v, if the last layer works on one token:
-                              ///< W_k^T q / sqrt(d_k) and attention weights, with room for gradients
-  view<T, 3> context;         ///< (batch, heads, d): the same: sum of the tokens by their weights
-  view<T, 2> merged;          ///< (query_rows, h d_v, or d_v if heads are added)
-  view<T, 2> attention_sum;   ///< (query_rows, d): input + output of attention
-  view<T, 2> middle;          ///< (query_rows, d): what feed-forward sees
-  view<T, 2> pre_activation, activated;  ///< (query_rows, feed_forward)
-  view<T, 2> feed_forward_sum;           ///< (query_rows, d): post-LN: middle + output of feed-forward
-  view<T, 1> attention_mean, attention_inverse_deviation;        ///< of the layer's first norm
-  view<T, 1> feed_forward_mean, feed_forward_inverse_deviation;  ///< of its second
-};
-
 /// What a forward pass keeps for later.
 enum class keep {
   heads,            ///< q, k, v, attended and log_sum_exp of every layer
   backward,         ///< all that `backward` needs
   pooled_backward,  ///< what `backward` needs from logits or pooled alone: the last layer works on one token per
                     ///< sequence
-};
-
-/// The views of a record. rows = batch * S.
-template <class T>
-struct forward_views {
-  view<T, 2> embedded;                                     ///< (rows, d): sum of the embeddings
-  view<T, 1> embedding_mean, embedding_inverse_deviation;  ///< (rows)
-  std::vector<layer_record<T>> layers;
-  view<T, 2> last_sum;                                      ///< (rows, d): pre-LN: what the final norm sees
-  view<T, 1> final_mean, final_inverse_deviation;           ///< (rows)
-  view<T, 2> output;                                        ///< (rows, d): last hidden state
-  view<T, 2> pooled, classifier_pre, classifier_activated;  ///< (batch, d)
 };
 
 /// Memory for what is kept of a batch of this shape; reusable for batches that are not larger.
@@ -205,12 +190,15 @@ class forward_record {
   keep what() const { return what_; }
   bool recomputes() const { return recompute_; }
 
-  /// The views for a batch; throws invalid_argument if it does not fit.
-  forward_views<T> views(std::int64_t batch, std::int64_t tokens);
-
  private:
+  friend struct detail::pass_plan<T>;
+
+  /// For a batch of this shape; throws invalid_argument if it does not fit.
+  detail::kept_arrays<T> arrays(std::int64_t batch, std::int64_t tokens);
+
   transformer_config config_;
   std::int64_t batch_, tokens_;
+  std::int64_t filled_batch_ = 0, filled_tokens_ = 0;  // of the last forward pass
   keep what_;
   bool recompute_;
   tensor<T> memory_;

@@ -63,12 +63,11 @@ class model_heads : public head_source<T> {
   /// layers.
   void copy_heads(context& ctx, std::int64_t length, const head_range& range, const view<const T, 2>& table,
                   const head_views<T>& to) {
-    const forward_views<T> kept = record_.views(1, length);
     const auto copy_layer = [&](std::int64_t layer, const head_range& heads, std::int64_t place) {
       const auto copy_part = [&](const view<const T, 3>& x, const view<T, 3>& out) {
         if (!out.is_absent()) copy(ctx, slice(x, 0, heads.first, heads.count), out);
       };
-      const attention_heads<T> from = layer_heads(model_, kept, {layer, 0, length}, table);
+      const attention_heads<T> from = layer_heads(model_, record_, {layer, 0, length}, table);
       const head_views<T> part = slices(to, place, heads.count);
       copy_part(from.q, part.q);
       copy_part(from.k, part.k);
