@@ -2,8 +2,8 @@
 #include <cstddef>
 
 #include "kernels/linalg/svd/jacobi.hpp"
-#include "lib/src/core/ranges.hpp"
 #include "lib/src/core/dispatch.hpp"
+#include "lib/src/core/ranges.hpp"
 #include "lib/src/linalg/svd_paths.hpp"
 
 namespace nullscope::detail {
