@@ -217,6 +217,7 @@ const std::set<std::string>& functions_without_row() {
                                            "fit_linear",
                                            "explained_transformer",
                                            "explain",
+                                           "measure_faithfulness",
                                            "evaluate",
                                            "save_classifier",
                                            "rounded_values",
