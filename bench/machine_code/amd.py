@@ -1,4 +1,4 @@
-"""AMD GPUs: SPIR-V -> LLVM IR (llvm-spirv 15) -> machine code (LLVM 19 and rocm-device-libs of Debian)."""
+"""AMD GPUs: SPIR-V -> LLVM IR (llvm-spirv 15) -> machine code (LLVM 19 and rocm-device-libs of Debian) -> cycles (llvm-mca)."""
 
 import glob
 import os
@@ -6,14 +6,14 @@ import re
 import tempfile
 
 import llvm_tools
-from figures import Figures, hottest_loop
+from figures import Figures, hottest_range
 from spirv_to_llvm import math_library, Target
 
-TARGETS = {"gfx90a": "MI200", "gfx1100": "RX 7900"}
+TARGETS = {"gfx90a": "MI200", "gfx942": "MI300", "gfx1100": "RX 7900"}
 MODEL = "AMD"
-LANES = {"gfx90a": 64, "gfx1100": 32}
-MOST_WAVES = {"gfx90a": 8, "gfx1100": 16}
-VERSION = {"gfx90a": 9010, "gfx1100": 11000}
+LANES = {"gfx90a": 64, "gfx942": 64, "gfx1100": 32}
+MOST_WAVES = {"gfx90a": 8, "gfx942": 8, "gfx1100": 16}
+VERSION = {"gfx90a": 9010, "gfx942": 9402, "gfx1100": 11000}
 
 
 def work_items_ir():
@@ -69,7 +69,37 @@ class Compiler:
                 return None if len(entries) > 1 else {entries[0]: Figures(error=error)}
             with open(assembly, encoding="utf-8") as file:
                 text = file.read()
-            return {entry: figures_of(f"__sycl_kernel_{entry}", text, self.target) for entry in entries}
+            return {entry: self.with_cycles(f"__sycl_kernel_{entry}", text, folder) for entry in entries}
+
+    def with_cycles(self, function, text, folder):
+        """The figures, with the time that llvm-mca gives the hottest loop as if all data was in the nearest memory."""
+        figures = figures_of(function, text, self.target)
+        code, hottest = read_loop(function, text)
+        if hottest is None:
+            return figures
+        products, begin, end = hottest
+        loop, turns = os.path.join(folder, "loop.s"), 100
+        with open(loop, "w", encoding="utf-8") as file:
+            file.write("\n".join(code[begin:end]) + "\n")
+        told = self.tools.output("llvm-mca", "-mtriple=amdgcn-amd-amdhsa", f"-mcpu={self.target}", f"-iterations={turns}", loop)
+        cycles = re.search(r"Total Cycles:\s+(\d+)", told)
+        figures.product_cycles = int(cycles.group(1)) / turns / products if cycles else None
+        return figures
+
+
+def read_loop(function, text):
+    """The instructions of a kernel, and its hottest loop; ([], None) if it is not there."""
+    body = re.search(rf"^{function}:(.*?)^\.Lfunc_end", text, re.MULTILINE | re.DOTALL)
+    instructions, labels = [], {}
+    for line in body.group(1).splitlines() if body else ():
+        code = line.split(";")[0].strip()
+        if label := re.match(r"(\.LBB\w+):", code):
+            labels[label.group(1)] = len(instructions)
+        elif code and not code.startswith("."):
+            instructions.append(code)
+    jump = lambda code: (m := re.match(r"s_c?branch\S* (\.LBB\w+)", code)) and m.group(1)
+    is_product = lambda code: re.match(r"v_(?:pk_)?(?:fmac?|mad|mfma|dual_fmac|wmma)\w*", code) is not None
+    return instructions, hottest_range(instructions, labels, jump, is_product)
 
 
 def figures_of(function, text, target):
@@ -80,17 +110,9 @@ def figures_of(function, text, target):
         return Figures(error="the kernel is not in the assembly")
     number = lambda key: int(m.group(1)) if (m := re.search(rf"\.{key}:\s+(\d+)", notes.group(0))) else 0
     waves = re.search(r"; Occupancy: (\d+)", text[body.end():])
-    instructions, labels = [], {}
-    for line in body.group(1).splitlines():
-        code = line.split(";")[0].strip()
-        if label := re.match(r"(\.LBB\w+):", code):
-            labels[label.group(1)] = len(instructions)
-        elif code and not code.startswith("."):
-            instructions.append(code)
-    jump = lambda code: (m := re.match(r"s_c?branch\S* (\.LBB\w+)", code)) and m.group(1)
-    is_product = lambda code: re.match(r"v_(?:pk_)?(?:fmac?|mad|mfma|dual_fmac|wmma)\w*", code) is not None
+    instructions, hottest = read_loop(function, text)
     return Figures(registers=number("vgpr_count") + number("agpr_count"), spilled=number("vgpr_spill_count"),
                    local_bytes=number("group_segment_fixed_size"), private_bytes=number("private_segment_fixed_size"),
                    instructions=len(instructions), lanes=LANES[target],
                    occupancy=int(waves.group(1)) / MOST_WAVES[target] if waves else None,
-                   loop_products=hottest_loop(instructions, labels, jump, is_product))
+                   loop_products=hottest[0] / (hottest[2] - hottest[1]) if hottest else None)

@@ -15,6 +15,7 @@ class Figures:
     lanes: int | None = None          # of a sub-group
     occupancy: float | None = None    # share of the most sub-groups that the registers leave room for
     loop_products: float | None = None  # share of multiply-adds among the instructions of the hottest loop
+    product_cycles: float | None = None  # cycles of that loop for each of its multiply-adds, by a model of the processor
     error: str = ""
 
     @property
@@ -22,8 +23,8 @@ class Figures:
         return bool(self.spilled)
 
 
-def hottest_loop(instructions, labels, target_of, is_product):
-    """The share of multiply-adds in the innermost loop that has most of them, or None without such a loop. `instructions`
+def hottest_range(instructions, labels, target_of, is_product):
+    """(multiply-adds, begin, end) of the innermost loop that has most of them, or None without such a loop. `instructions`
     are texts, `labels` {name: place}, `target_of(text)` the label that an instruction jumps to, or None."""
     loops = []
     for place, text in enumerate(instructions):
@@ -36,8 +37,14 @@ def hottest_loop(instructions, labels, target_of, is_product):
             continue  # not innermost
         products = sum(is_product(text) for text in instructions[begin:end])
         if products and (best is None or products > best[0]):
-            best = (products, end - begin)
-    return best[0] / best[1] if best else None
+            best = (products, begin, end)
+    return best
+
+
+def hottest_loop(instructions, labels, target_of, is_product):
+    """The share of multiply-adds in that loop."""
+    best = hottest_range(instructions, labels, target_of, is_product)
+    return best[0] / (best[2] - best[1]) if best else None
 
 
 def short_name(kernel):

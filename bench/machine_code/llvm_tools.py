@@ -30,6 +30,11 @@ class Tools:
         told = next((line for line in lines if "error" in line.lower()), lines[0] if lines else f"ends with code {done.returncode}")
         return f"{name}: {told.strip()}"
 
+    def output(self, name, *arguments):
+        """What a program of LLVM prints, empty if it fails."""
+        path = packages.program(self.folder, f"/usr/lib/llvm-19/bin/{name}")
+        return subprocess.run([path, *arguments], env=self.environment, capture_output=True, text=True, check=False).stdout
+
     def assemble(self, module, target, processor, libraries, folder, ending):
         """(error, file) of a SPIR-V module as assembly for the processor."""
         place = lambda name: os.path.join(folder, name)

@@ -34,6 +34,7 @@ EPILOG = """columns:
   instructions  of the whole kernel
   occupancy     share of the most sub-groups per core that the registers leave room for
   products      share of multiply-adds among the instructions of the hottest loop
+  cycles        of that loop per multiply-add, by the model of llvm-mca (AMD): data is always in the nearest memory
 
 columns of --execute, for all launches of a kernel:
   instructions  of warps
@@ -135,10 +136,11 @@ def cell(value, form="{}"):
 
 
 def print_table(results):
-    rows = [("kernel", "registers", "spilled", "lanes", "instructions", "occupancy", "products")]
+    rows = [("kernel", "registers", "spilled", "lanes", "instructions", "occupancy", "products", "cycles")]
     for kernel, f in results:
         rows.append((short_name(kernel["kernel"]), cell(f.registers), "does not compile" if f.error else cell(f.spilled),
-                     cell(f.lanes), cell(f.instructions), cell(f.occupancy, "{:.2f}"), cell(f.loop_products, "{:.2f}")))
+                     cell(f.lanes), cell(f.instructions), cell(f.occupancy, "{:.2f}"), cell(f.loop_products, "{:.2f}"),
+                     cell(f.product_cycles, "{:.1f}")))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(text.ljust(widths[i]) if i == 0 else text.rjust(widths[i]) for i, text in enumerate(row)).rstrip())
