@@ -1,11 +1,11 @@
 #include "bench/machine_code/workloads.hpp"
 
 #include <nullscope/attention/attention.hpp>
-#include <nullscope/core/random.hpp>
 #include <nullscope/core/tensor.hpp>
 #include <nullscope/explain/slalom.hpp>
 #include <nullscope/linalg/gemm.hpp>
 #include <nullscope/linalg/qr.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <nullscope/linalg/rows.hpp>
 #include <nullscope/linalg/svd.hpp>
 #include <nullscope/null_space/null_space.hpp>
