@@ -44,15 +44,22 @@ void context::release_workspace() {
   state_->host_memory.free_blocks();
 }
 
+/// The way to the state for what is no part of the public interface.
+struct detail::context_access {
+  static context_state& state(const context& ctx) { return *ctx.state_; }
+};
+
 void detail::run_kernels_by(context& ctx, kernel_runner& runner) {
-  ctx.state_->runner = &runner;
-  ctx.state_->device = runner.device();
+  context_state& state = context_access::state(ctx);
+  state.runner = &runner;
+  state.device = runner.device();
 }
 
 context detail::sibling_of(const context& ctx) {
   const sycl::queue queue(ctx.queue().get_device(), rethrow_first, sycl::property::queue::in_order{});
   context result(queue, lane_layout::of(ctx.device()));
-  if (ctx.state_->runner != nullptr) run_kernels_by(result, *ctx.state_->runner);
+  kernel_runner* const runner = context_access::state(ctx).runner;
+  if (runner != nullptr) run_kernels_by(result, *runner);
   return result;
 }
 

@@ -62,15 +62,12 @@ std::string to_string(const lane_layout& layout);
 // runs before it throws; results are then undefined. NaN and infinity in the input are no errors: functions say what
 // they give, and those that can fail on a matrix have a status per matrix.
 
-class context;
 class operation;
 
 namespace detail {
+struct context_access;
 struct context_state;
 struct kernel_description;
-class kernel_runner;
-void run_kernels_by(context& ctx, kernel_runner& runner);
-context sibling_of(const context& ctx);
 }  // namespace detail
 
 /// What a pipeline needs, found by a dry run.
@@ -113,8 +110,7 @@ class context {
 
  private:
   friend class operation;
-  friend void detail::run_kernels_by(context& ctx, detail::kernel_runner& runner);
-  friend context detail::sibling_of(const context& ctx);
+  friend detail::context_access;
   template <class Pipeline>
   friend pipeline_needs dry_run(context& ctx, Pipeline&& pipeline);
 
