@@ -86,8 +86,11 @@ void pre_norm_backward(const pass<T>& p, const planned_layer<T>& layer, const la
 template <class T>
 void layer_backward(const pass<T>& p, const planned_layer<T>& layer, const layer_weights<T>& gradients,
                     const view<T, 2>& d_output, const view<T, 2>& d_input) {
-  const bool is_pre = p.config.order == norm_order::pre;
-  (is_pre ? pre_norm_backward<T> : post_norm_backward<T>)(p, layer, gradients, d_output, d_input);
+  if (p.config.order == norm_order::pre) {
+    pre_norm_backward(p, layer, gradients, d_output, d_input);
+  } else {
+    post_norm_backward(p, layer, gradients, d_output, d_input);
+  }
 }
 
 template void layer_backward(const pass<float>&, const planned_layer<float>&, const layer_weights<float>&,
