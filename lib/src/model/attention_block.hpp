@@ -3,20 +3,13 @@
 
 #include <nullscope/model/transformer.hpp>
 
+#include "lib/src/model/norm_block.hpp"
 #include "lib/src/model/pass.hpp"
 #include "lib/src/model/pass_plan.hpp"
 
 namespace nullscope::detail {
 
-/// The biases of a layer's q, k and v, and the rows where a norm may put them on its way: those of the array of q, k
-/// and v, to which the product is then added. Absent in a narrow layer, and without biases.
-template <class T>
-struct prepared_bias {
-  view<const T, 1> bias = {};
-  view<T, 2> rows = {};  // (rows, 2 h d_k + h d_v)
-
-  bool is_absent() const { return rows.is_absent(); }
-};
+/// Where the norm before a layer puts the biases of its q, k and v.
 template <class T>
 prepared_bias<T> prepared_bias_of(const transformer_config& config, const planned_layer<T>& layer);
 

@@ -7,6 +7,7 @@
 #include "lib/src/core/fill.hpp"
 #include "lib/src/model/layer_backward.hpp"
 #include "lib/src/model/layer_forward.hpp"
+#include "lib/src/model/norm_block.hpp"
 #include "lib/src/model/pool.hpp"
 
 namespace nullscope {
@@ -113,20 +114,16 @@ void last_state_backward(const backward_pass<T>& b, const backward_operands<T>& 
     }
   }
   if (config.order == norm_order::post) return;
-  const detail::norm_statistics<T>& of_norm = b.plan.arrays.final_norm;
-  layer_norm_backward(
-      ctx, {b.plan.arrays.last_sum, b.plan.weights.final_norm.gamma, of_norm.mean, of_norm.inverse_deviation, d_hidden},
-      {d_hidden, b.gradients.final_norm.gamma, b.gradients.final_norm.beta});
+  detail::norm_block_backward<T>(b.p, b.plan.weights.final_norm, b.gradients.final_norm, b.plan.arrays.last_sum,
+                                 b.plan.arrays.final_norm, d_hidden, {d_hidden});
 }
 
-/// Computes again what the record does not keep of a layer. Its output goes to `unused` (rows, d).
+/// Computes again what the record does not keep of a layer. A post-LN layer's output goes to `unused` (rows, d).
 template <class T>
-void layer_again(const detail::pass<T>& p, detail::planned_layer<T> layer, const view<T, 2>& unused) {
-  const view<T, 2> output = slice(unused, 0, 0, layer.shape.query_rows());
+void layer_again(const detail::pass<T>& p, const detail::planned_layer<T>& layer, const view<T, 2>& unused) {
   if (p.config.order == norm_order::post) {
-    post_norm_layer(p, layer, false, output, {});
+    post_norm_layer(p, layer, false, slice(unused, 0, 0, layer.shape.query_rows()), {});
   } else {
-    layer.arrays.feed_forward_sum = output;
     pre_norm_layer(p, layer, {layer.arrays.input});
   }
 }
@@ -156,11 +153,8 @@ void embeddings_backward(const backward_pass<T>& b, const token_batch& batch, co
   const transformer_config& config = b.p.config;
   detail::drop(b.p, d_embedded, config.layers, detail::dropout_place::embeddings);
   if (config.embedding_norm) {
-    const detail::norm_statistics<T>& of_norm = b.plan.arrays.embedding_norm;
-    layer_norm_backward(b.p.ctx,
-                        {b.plan.arrays.embedded, b.plan.weights.embedding_norm.gamma, of_norm.mean,
-                         of_norm.inverse_deviation, d_embedded},
-                        {d_embedded, b.gradients.embedding_norm.gamma, b.gradients.embedding_norm.beta});
+    detail::norm_block_backward<T>(b.p, b.plan.weights.embedding_norm, b.gradients.embedding_norm,
+                                   b.plan.arrays.embedded, b.plan.arrays.embedding_norm, d_embedded, {d_embedded});
   }
   if (!d_inputs.is_absent()) {
     copy(b.p.ctx, view<const T, 3>(contiguous(d_embedded.data, b.plan.batch, b.plan.tokens, config.width)), d_inputs);

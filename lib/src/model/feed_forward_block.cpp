@@ -9,6 +9,7 @@ void feed_forward_block(const pass<T>& p, const planned_layer<T>& layer) {
   const auto& [number, shape, weights, arrays] = layer;
   product<T>(p, {arrays.middle, weights.up, weights.up_bias}, {arrays.activated, arrays.pre_activation},
              {p.config.function});
+  if (arrays.feed_forward_sum.is_absent()) return;
   product<T>(p, {arrays.activated, weights.down, p.bias_of_product(weights.down_bias)}, {arrays.feed_forward_sum});
   drop(p, arrays.feed_forward_sum, number, dropout_place::feed_forward);
 }

@@ -9,7 +9,7 @@
 namespace nullscope::detail {
 
 /// arrays.feed_forward_sum (query_rows, d) = f(middle W_up^T + b) W_down^T, after dropout. The norm adds the second
-/// bias, see pass::bias_of_norm.
+/// bias, see pass::bias_of_norm. If that array is absent, only what the backward pass of the block reads is computed.
 template <class T>
 void feed_forward_block(const pass<T>& p, const planned_layer<T>& layer);
 

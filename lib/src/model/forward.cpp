@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/src/core/checks.hpp"
+#include "lib/src/model/attention_block.hpp"
 #include "lib/src/model/layer_forward.hpp"
 #include "lib/src/model/pass_plan.hpp"
 #include "lib/src/model/pool.hpp"
@@ -85,14 +86,8 @@ bool embed(const detail::pass<T>& p, const detail::pass_plan<T>& plan, const tok
   detail::prepared_bias<T> next;
   if (config.embedding_norm) {
     if (config.order == norm_order::post && config.layers > 0) next = prepared_bias_of(config, plan.layers.front());
-    const detail::norm_weights<const T>& norm = plan.weights.embedding_norm;
-    layer_norm_residual(p.ctx, {embedded, {}, norm.gamma, norm.beta, {}, next.bias},
-                        {plan.hidden_state(0),
-                         {},
-                         plan.arrays.embedding_norm.mean,
-                         plan.arrays.embedding_norm.inverse_deviation,
-                         next.rows},
-                        {config.norm_epsilon});
+    detail::norm_block<T>(p, plan.weights.embedding_norm, {embedded},
+                          {plan.hidden_state(0), {}, plan.arrays.embedding_norm, next});
   }
   detail::drop(p, plan.hidden_state(0), config.layers, detail::dropout_place::embeddings);
   return !next.is_absent();
@@ -113,11 +108,8 @@ void run_layers(const detail::pass<T>& p, const detail::pass_plan<T>& plan, bool
   }
   detail::pending_sum<T> entering{plan.hidden_state(0)};
   for (const detail::planned_layer<T>& layer : plan.layers) entering = pre_norm_layer(p, layer, entering);
-  const detail::norm_weights<const T>& norm = plan.weights.final_norm;
-  layer_norm_residual(
-      p.ctx, {entering.x, entering.residual, norm.gamma, norm.beta, entering.bias},
-      {plan.arrays.output, plan.arrays.last_sum, plan.arrays.final_norm.mean, plan.arrays.final_norm.inverse_deviation},
-      {p.config.norm_epsilon});
+  detail::norm_block<T>(p, plan.weights.final_norm, entering,
+                        {plan.arrays.output, plan.arrays.last_sum, plan.arrays.final_norm});
 }
 
 /// The hidden states that are kept go to the results too.

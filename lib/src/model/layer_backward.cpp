@@ -1,10 +1,10 @@
 #include "lib/src/model/layer_backward.hpp"
 
 #include <nullscope/linalg/rows.hpp>
-#include <nullscope/model/layers.hpp>
 
 #include "lib/src/model/attention_block.hpp"
 #include "lib/src/model/feed_forward_block.hpp"
+#include "lib/src/model/norm_block.hpp"
 #include "lib/src/model/pool.hpp"
 
 namespace nullscope::detail {
@@ -24,21 +24,16 @@ template <class T>
 void post_norm_backward(const pass<T>& p, const planned_layer<T>& layer, const layer_weights<T>& gradients,
                         const view<T, 2>& d_output, const view<T, 2>& d_input) {
   const auto& [number, shape, weights, arrays] = layer;
-  const norm_weights<T>&d_first = gradients.attention_norm, &d_second = gradients.feed_forward_norm;
   operation op(p.ctx, "layer_backward");
   const view<T, 2> d_middle = op.take_array<T>(shape.query_rows(), p.config.width);  // also of feed_forward_sum
-  layer_norm_backward(p.ctx,
-                      {arrays.feed_forward_sum, weights.feed_forward_norm.gamma, arrays.feed_forward_norm.mean,
-                       arrays.feed_forward_norm.inverse_deviation, d_output},
-                      {d_middle, d_second.gamma, d_second.beta, p.bias_of_norm(gradients.down_bias)});
+  norm_block_backward<T>(p, weights.feed_forward_norm, gradients.feed_forward_norm, arrays.feed_forward_sum,
+                         arrays.feed_forward_norm, d_output, {d_middle, {}, p.bias_of_norm(gradients.down_bias)});
   feed_forward_block_backward<T>(p, layer, gradients, d_middle,
                                  {d_middle, true, p.bias_of_product(gradients.down_bias)});
   // The gradient of attention_sum reaches the residual, whose rows are the input's in a whole layer, and attention.
   const view<T, 2> d_sum = shape.is_narrow() ? op.take_array<T>(shape.query_rows(), p.config.width) : d_input;
-  layer_norm_backward(p.ctx,
-                      {arrays.attention_sum, weights.attention_norm.gamma, arrays.attention_norm.mean,
-                       arrays.attention_norm.inverse_deviation, d_middle},
-                      {d_sum, d_first.gamma, d_first.beta, p.bias_of_norm(gradients.output_bias)});
+  norm_block_backward<T>(p, weights.attention_norm, gradients.attention_norm, arrays.attention_sum,
+                         arrays.attention_norm, d_middle, {d_sum, {}, p.bias_of_norm(gradients.output_bias)});
   if (!shape.is_narrow()) {
     attention_block_backward<T>(p, layer, gradients, d_sum, {d_input, true});
   } else {  // the residual and the queries are rows of the input: their gradients go back together
@@ -54,15 +49,12 @@ template <class T>
 void pre_norm_backward(const pass<T>& p, const planned_layer<T>& layer, const layer_weights<T>& gradients,
                        const view<T, 2>& d_output, const view<T, 2>& d_input) {
   const auto& [number, shape, weights, arrays] = layer;
-  const norm_weights<T>&d_first = gradients.attention_norm, &d_second = gradients.feed_forward_norm;
   operation op(p.ctx, "layer_backward");
   const auto matrix = [&](std::int64_t rows) { return op.take_array<T>(rows, p.config.width); };
   const view<T, 2> d_sum = matrix(shape.query_rows()), d_middle = matrix(shape.query_rows());
   feed_forward_block_backward<T>(p, layer, gradients, d_output, {d_middle, false, gradients.down_bias});
-  layer_norm_backward(p.ctx,
-                      {arrays.attention_sum, weights.feed_forward_norm.gamma, arrays.feed_forward_norm.mean,
-                       arrays.feed_forward_norm.inverse_deviation, d_middle, d_output},
-                      {d_sum, d_second.gamma, d_second.beta, p.bias_of_norm(gradients.output_bias)});
+  norm_block_backward<T>(p, weights.feed_forward_norm, gradients.feed_forward_norm, arrays.attention_sum,
+                         arrays.feed_forward_norm, d_middle, {d_sum, d_output, p.bias_of_norm(gradients.output_bias)});
   const view<T, 2> d_seen = matrix(shape.rows());
   view<T, 2> d_residual = d_sum;
   if (!shape.is_narrow()) {
@@ -74,10 +66,8 @@ void pre_norm_backward(const pass<T>& p, const planned_layer<T>& layer, const la
     unpool_queries(p, shape, d_rows, d_seen, true);
     unpool_queries(p, shape, d_sum, d_residual, false);
   }
-  layer_norm_backward(p.ctx,
-                      {arrays.input, weights.attention_norm.gamma, arrays.attention_norm.mean,
-                       arrays.attention_norm.inverse_deviation, d_seen, d_residual},
-                      {d_input, d_first.gamma, d_first.beta});
+  norm_block_backward<T>(p, weights.attention_norm, gradients.attention_norm, arrays.input, arrays.attention_norm,
+                         d_seen, {d_input, d_residual});
   op.submit();
 }
 

@@ -1,7 +1,6 @@
 #include "lib/src/model/layer_forward.hpp"
 
-#include <nullscope/model/layers.hpp>
-
+#include "lib/src/model/attention_block.hpp"
 #include "lib/src/model/feed_forward_block.hpp"
 #include "lib/src/model/pool.hpp"
 
@@ -27,37 +26,27 @@ template <class T>
 void post_norm_layer(const pass<T>& p, const planned_layer<T>& layer, bool is_prepared, const view<T, 2>& output,
                      const prepared_bias<T>& next) {
   const auto& [number, shape, weights, arrays] = layer;
-  const norm_weights<const T>&first = weights.attention_norm, &second = weights.feed_forward_norm;
   pool_queries(p, layer);
   attention_block(p, layer, is_prepared);
-  layer_norm_residual(
-      p.ctx, {arrays.attention_sum, arrays.residual, first.gamma, first.beta, p.bias_of_norm(weights.output_bias)},
-      {arrays.middle, arrays.attention_sum, arrays.attention_norm.mean, arrays.attention_norm.inverse_deviation},
-      {p.config.norm_epsilon});
+  norm_block<T>(p, weights.attention_norm, {arrays.attention_sum, arrays.residual, p.bias_of_norm(weights.output_bias)},
+                {arrays.middle, arrays.attention_sum, arrays.attention_norm});
   feed_forward_block(p, layer);
-  layer_norm_residual(
-      p.ctx,
-      {arrays.feed_forward_sum, arrays.middle, second.gamma, second.beta, p.bias_of_norm(weights.down_bias), next.bias},
-      {output, arrays.feed_forward_sum, arrays.feed_forward_norm.mean, arrays.feed_forward_norm.inverse_deviation,
-       next.rows},
-      {p.config.norm_epsilon});
+  norm_block<T>(p, weights.feed_forward_norm,
+                {arrays.feed_forward_sum, arrays.middle, p.bias_of_norm(weights.down_bias)},
+                {output, arrays.feed_forward_sum, arrays.feed_forward_norm, next});
 }
 
 template <class T>
 pending_sum<T> pre_norm_layer(const pass<T>& p, const planned_layer<T>& layer, const pending_sum<T>& entering) {
   const auto& [number, shape, weights, arrays] = layer;
-  const norm_weights<const T>&first = weights.attention_norm, &second = weights.feed_forward_norm;
   const prepared_bias<T> own = prepared_bias_of(p.config, layer);
-  const view<T, 2> sum = entering.x.data == arrays.input.data ? view<T, 2>{} : arrays.input;
-  layer_norm_residual(p.ctx, {entering.x, entering.residual, first.gamma, first.beta, entering.bias, own.bias},
-                      {arrays.seen, sum, arrays.attention_norm.mean, arrays.attention_norm.inverse_deviation, own.rows},
-                      {p.config.norm_epsilon});
+  const view<T, 2> input = entering.x.data == arrays.input.data ? view<T, 2>{} : arrays.input;
+  norm_block<T>(p, weights.attention_norm, entering, {arrays.seen, input, arrays.attention_norm, own});
   pool_queries(p, layer);
   attention_block(p, layer, !own.is_absent());
-  layer_norm_residual(
-      p.ctx, {arrays.attention_sum, arrays.residual, second.gamma, second.beta, p.bias_of_norm(weights.output_bias)},
-      {arrays.middle, arrays.attention_sum, arrays.feed_forward_norm.mean, arrays.feed_forward_norm.inverse_deviation},
-      {p.config.norm_epsilon});
+  norm_block<T>(p, weights.feed_forward_norm,
+                {arrays.attention_sum, arrays.residual, p.bias_of_norm(weights.output_bias)},
+                {arrays.middle, arrays.attention_sum, arrays.feed_forward_norm});
   feed_forward_block(p, layer);
   return {arrays.feed_forward_sum, arrays.attention_sum, p.bias_of_norm(weights.down_bias)};
 }

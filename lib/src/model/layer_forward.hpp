@@ -3,19 +3,11 @@
 
 #include <nullscope/model/transformer.hpp>
 
-#include "lib/src/model/attention_block.hpp"
+#include "lib/src/model/norm_block.hpp"
 #include "lib/src/model/pass.hpp"
 #include "lib/src/model/pass_plan.hpp"
 
 namespace nullscope::detail {
-
-/// What a layer leaves for the next norm to add up: x + residual + bias. Of a hidden state that stands in an array
-/// already, x alone.
-template <class T>
-struct pending_sum {
-  view<const T, 2> x, residual = {};
-  view<const T, 1> bias = {};
-};
 
 /// From arrays.input to the next hidden state in `output` (query_rows, d). `is_prepared`: the norm before this layer
 /// has put the biases of q, k and v where they belong. The last norm of this one does so for the `next` layer.
