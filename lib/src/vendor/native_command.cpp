@@ -17,6 +17,12 @@ native_queue native_queue_of([[maybe_unused]] const sycl::queue& queue) {
 }
 
 sycl::event enqueue_native(sycl::queue& queue, const events& dependencies, const std::function<void(void*)>& call) {
+#ifdef __ADAPTIVECPP__  // has neither host tasks nor these native commands
+  queue.wait();
+  sycl::event::wait(dependencies);
+  call(nullptr);
+  return {};
+#else
   return queue.submit([&](sycl::handler& handler) {
     handler.depends_on(dependencies);
     switch (native_queue_of(queue)) {
@@ -33,6 +39,7 @@ sycl::event enqueue_native(sycl::queue& queue, const events& dependencies, const
       default: handler.host_task([call] { call(nullptr); });
     }
   });
+#endif
 }
 
 }  // namespace nullscope::detail
