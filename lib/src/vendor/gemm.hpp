@@ -3,9 +3,10 @@
 #pragma once
 
 #include <nullscope/core/context.hpp>
+#include <nullscope/core/operation.hpp>
 #include <string_view>
 
-#include "lib/src/linalg/gemm_paths.hpp"
+#include "lib/src/vendor/gemm_call.hpp"
 
 namespace nullscope::detail {
 

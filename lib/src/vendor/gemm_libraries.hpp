@@ -2,9 +2,10 @@
 #pragma once
 
 #include <nullscope/core/device.hpp>
+#include <nullscope/core/operation.hpp>
 
-#include "lib/src/linalg/gemm_paths.hpp"
 #include "lib/src/vendor/cublas.hpp"
+#include "lib/src/vendor/gemm_call.hpp"
 #include "lib/src/vendor/rocblas.hpp"
 
 namespace nullscope::detail {
