@@ -39,6 +39,9 @@ struct cross_entropy_rows {
     const T of_row = members.reduce(pack<T, 1>(largest), [](auto a, auto b) { return max_or_nan(a, b); });
     const bool has_it = !(largest < of_row);
     const T first = -members.largest(pack<T, 1>(has_it ? -best : -static_cast<T>(classes)));
+    // Before the next barrier: with several groups in a work-group, Intel's CPU compiler keeps one value for all of
+    // them.
+    if (members.rank() == 0) prediction[row] = static_cast<std::int32_t>(first);
     pack<T, 1> sum(T(0));
     for (std::int64_t c = members.rank(); c < classes; c += Items) {
       sum += pack<T, 1>(sycl::exp(values.load(c, all_lanes{}).lanes - of_row));
@@ -46,7 +49,6 @@ struct cross_entropy_rows {
     const T log_sum = of_row + sycl::log(members.sum(sum));
     if (members.rank() != 0) return;
     const std::int32_t label = labels(row);
-    prediction[row] = static_cast<std::int32_t>(first);
     log_sum_exp[row] = log_sum;
     if (label >= classes) {
       loss[row] = std::numeric_limits<T>::quiet_NaN();
