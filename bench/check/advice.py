@@ -25,13 +25,13 @@ def intel(machine):
 
 
 def other_vendor(vendor, machine):
-    plugin = "CUDA" if vendor == "NVIDIA" else "HIP"
+    adapter = "CUDA" if vendor == "NVIDIA" else "HIP"
     library = machine["libraries"]["cuda" if vendor == "NVIDIA" else "amdhip64"]
     if not library:
         return f"the {vendor} driver library ({'libcuda' if vendor == 'NVIDIA' else 'libamdhip64'}) is missing: install the driver first."
-    return (f"kernels for {vendor} come from a single-source build: preset dpcpp with oneAPI and Codeplay's {plugin} plugin of the same "
-            f"version, or preset adaptivecpp. {GUIDE} has the commands. A plugin of another version than the runtime is not loaded, "
-            "silently: SYCL_UR_TRACE=1 shows it.")
+    return (f"oneAPI's wheels have no {adapter} adapter: build DPC++ with --{adapter.lower()} and put its clang++ on the PATH, or use the "
+            f"preset adaptivecpp. {GUIDE} has the commands. If DPC++ is there: SYCL_UR_TRACE=1 ./run devices shows whether its adapter "
+            "loads.")
 
 
 def missing_devices(machine, devices):
