@@ -37,5 +37,6 @@ void add_svd(CLI::App& app);
 void add_sweep(CLI::App& app);
 void add_train(CLI::App& app);
 void add_view(CLI::App& app);
+void add_warm_up(CLI::App& app);
 
 }  // namespace nullscope::cli

@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
   nullscope::cli::add_sweep(app);
   nullscope::cli::add_train(app);
   nullscope::cli::add_view(app);
+  nullscope::cli::add_warm_up(app);
 
   for (CLI::App* command : app.get_subcommands({})) command->footer(command->get_footer() + "\n\n" + exit_codes);
 

@@ -12,7 +12,7 @@ namespace {
 
 TEST(cli, help_and_version_succeed) {
   for (const char* arguments : {"--help", "devices --help", "effective-attention --help", "models --help",
-                                "rank --help", "sweep --help", "svd --help"}) {
+                                "rank --help", "sweep --help", "svd --help", "warm-up --help"}) {
     const command_result result = nullscope(arguments);
     EXPECT_EQ(result.exit_code, 0) << arguments;
     EXPECT_NE(result.out.find("nullscope"), std::string::npos) << result.out;

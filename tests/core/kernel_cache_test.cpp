@@ -1,6 +1,7 @@
 #include "lib/src/jit/kernel_cache.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -93,6 +94,25 @@ TEST_F(kernel_cache_test, is_off_without_a_folder) {
   EXPECT_FALSE(cache.is_on());
   cache.store(std::vector<std::string>{"a"}, bytes("content"));
   EXPECT_TRUE(cache.find(std::vector<std::string>{"a"}).empty());
+}
+
+/// As on a cluster whose folder was filled beforehand.
+TEST_F(kernel_cache_test, reads_a_folder_that_it_may_not_write_to) {
+  detail::kernel_cache().store(std::vector<std::string>{"a"}, bytes("content"));
+  constexpr auto read_only = static_cast<fs::perms>(0555);
+  fs::permissions(folder_, read_only);
+  constexpr uid_t nobody = 65534;
+  const bool is_root = geteuid() == 0;  // which may write anywhere
+  if (is_root && seteuid(nobody) != 0) GTEST_SKIP() << "cannot become another user";
+  const detail::kernel_cache cache;
+  EXPECT_TRUE(cache.is_on());
+  EXPECT_EQ(cache.find(std::vector<std::string>{"a"}).size(), 1u);
+  cache.store(std::vector<std::string>{"b"}, bytes("more"));
+  EXPECT_TRUE(cache.find(std::vector<std::string>{"b"}).empty());
+  cache.remove("a");
+  EXPECT_EQ(cache.find(std::vector<std::string>{"a"}).size(), 1u);
+  ASSERT_EQ(seteuid(is_root ? 0 : geteuid()), 0);
+  fs::permissions(folder_, fs::perms::owner_all);
 }
 
 TEST_F(kernel_cache_test, serves_other_processes_and_survives_damage) {

@@ -1,10 +1,11 @@
 /// The declarations in lib/src/vendor against CUDA's own headers, and its libraries' symbols. Built where these are.
 #include <cublas_v2.h>
+#include <cusolverDn.h>
 #include <gtest/gtest.h>
 
 #include <type_traits>
 
-#include "lib/src/vendor/cublas.hpp"
+#include "lib/src/vendor/cusolver.hpp"
 
 namespace nullscope::test {
 namespace {
@@ -44,9 +45,20 @@ static_assert(int{blas::in_f32} == int{CUBLAS_COMPUTE_32F} && int{blas::in_f64} 
 static_assert(int{blas::in_tf32} == int{CUBLAS_COMPUTE_32F_FAST_TF32});
 static_assert(int{blas::automatic} == int{CUBLAS_GEMM_DEFAULT});
 
+namespace solver = detail::cusolver;
+
+static_assert(is_same_call<decltype(solver::functions::create), decltype(&cusolverDnCreate)>::value);
+static_assert(is_same_call<decltype(solver::functions::set_stream), decltype(&cusolverDnSetStream)>::value);
+static_assert(is_same_call<decltype(solver::functions::create_parameters), decltype(&cusolverDnCreateParams)>::value);
+static_assert(is_same_call<decltype(solver::functions::destroy_parameters), decltype(&cusolverDnDestroyParams)>::value);
+static_assert(is_same_call<decltype(solver::functions::svd_sizes), decltype(&cusolverDnXgesvd_bufferSize)>::value);
+static_assert(is_same_call<decltype(solver::functions::svd), decltype(&cusolverDnXgesvd)>::value);
+static_assert(int{CUSOLVER_STATUS_SUCCESS} == 0);
+
 TEST(cuda_types, the_functions_are_in_the_library) {
   if (blas::library() == nullptr) GTEST_SKIP() << "the dynamic linker finds no cuBLAS";
   EXPECT_NE(blas::library()->gemm, nullptr);
+  EXPECT_NE(solver::library(), nullptr);
 }
 
 }  // namespace

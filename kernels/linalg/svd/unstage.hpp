@@ -1,4 +1,4 @@
-/// Brings decompositions from memory that the host has written to their places. Rows are densely packed.
+/// Brings decompositions from memory that a library has written to their places.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ struct svd_unstage {
  private:
   static void copy_row(const view<const T, 1>& from, const view<T, 1>& to) {
     const std::int64_t count = from.extent[0];
-    if (to.stride[0] == 1) {
+    if (to.stride[0] == 1 && from.stride[0] == 1) {
       for (std::int64_t i = 0; i < count; ++i) to.data[i] = from.data[i];
     } else {
       for (std::int64_t i = 0; i < count; ++i) to(i) = from(i);

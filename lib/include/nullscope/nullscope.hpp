@@ -15,6 +15,7 @@
 #include <nullscope/core/tensor.hpp>
 #include <nullscope/core/version.hpp>
 #include <nullscope/core/view.hpp>
+#include <nullscope/core/warm_up.hpp>
 #include <nullscope/explain/explanations.hpp>
 #include <nullscope/explain/slalom.hpp>
 #include <nullscope/io/safetensors.hpp>

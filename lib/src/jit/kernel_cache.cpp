@@ -65,6 +65,7 @@ void kernel_cache::store(std::span<const std::string> keys, std::span<const char
   std::string temporary = folder_ / "new-XXXXXX";
   const int descriptor = mkstemp(temporary.data());
   if (descriptor < 0) return;
+  fchmod(descriptor, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);  // who may look into the folder may read the kernels
   bool is_written = true;
   for (std::size_t done = 0; done < content.size() && is_written;) {
     const ssize_t count = write(descriptor, content.data() + done, content.size() - done);

@@ -82,7 +82,11 @@ svd_algorithm choose(const context& ctx, const svd_problem<T>& problem, svd_algo
     throw unsupported_device(fmt::format("svd: no LAPACK for {} with {}", ctx.device().name, to_string(ctx.layout())));
   }
   if (requested != svd_algorithm::automatic) return requested;
-  if (!ctx.layout().has_vectors()) return svd_algorithm::jacobi;
+  if (!ctx.layout().has_vectors()) {
+    // One work-group per matrix leaves most of a GPU idle if there are few; a large matrix fits no local memory either.
+    constexpr std::int64_t few = 8, large = 512;
+    return has_lapack && problem.batch() <= few && problem.n() >= large ? svd_algorithm::lapack : svd_algorithm::jacobi;
+  }
   const std::int64_t lanes = detail::lanes_of<T>(ctx.layout());
   const auto rounds = [&](std::int64_t work) { return detail::ceil_div(work, ctx.device().compute_units); };
   const std::int64_t laned_rounds = rounds(detail::ceil_div(problem.batch(), lanes));  // full lanes or not

@@ -1,6 +1,6 @@
 #include <nullscope/core/errors.hpp>
 
-#include "lib/src/linalg/svd_paths.hpp"
+#include "lib/src/vendor/svd_libraries.hpp"
 
 #ifdef NULLSCOPE_HAS_ONEMKL
 
@@ -171,10 +171,10 @@ void lapack_svd(operation& op, const svd_problem<T>& problem) {
 
 }  // namespace
 
-bool has_lapack(const context& ctx) { return ctx.layout().has_vectors(); }
+bool has_onemkl_svd() { return true; }
 
-void run_lapack_svd(operation& op, const svd_problem<float>& problem) { lapack_svd(op, problem); }
-void run_lapack_svd(operation& op, const svd_problem<double>& problem) { lapack_svd(op, problem); }
+void svd_onemkl(operation& op, const svd_problem<float>& problem) { lapack_svd(op, problem); }
+void svd_onemkl(operation& op, const svd_problem<double>& problem) { lapack_svd(op, problem); }
 
 }  // namespace nullscope::detail
 
@@ -182,10 +182,10 @@ void run_lapack_svd(operation& op, const svd_problem<double>& problem) { lapack_
 
 namespace nullscope::detail {
 
-bool has_lapack(const context&) { return false; }
+bool has_onemkl_svd() { return false; }
 
-void run_lapack_svd(operation&, const svd_problem<float>&) { throw unsupported_device("svd: built without LAPACK"); }
-void run_lapack_svd(operation&, const svd_problem<double>&) { throw unsupported_device("svd: built without LAPACK"); }
+void svd_onemkl(operation&, const svd_problem<float>&) { throw unsupported_device("svd: built without LAPACK"); }
+void svd_onemkl(operation&, const svd_problem<double>&) { throw unsupported_device("svd: built without LAPACK"); }
 
 }  // namespace nullscope::detail
 

@@ -19,7 +19,7 @@ void run_laned_svd(operation& op, const svd_problem<double>& problem);
 void run_jacobi_svd(operation& op, const svd_problem<float>& problem);
 void run_jacobi_svd(operation& op, const svd_problem<double>& problem);
 
-/// oneMKL's gesdd on the host, if has_lapack.
+/// The LAPACK of the device's vendor, if has_lapack: oneMKL's gesdd on the host, cuSOLVER's gesvd.
 bool has_lapack(const context& ctx);
 void run_lapack_svd(operation& op, const svd_problem<float>& problem);
 void run_lapack_svd(operation& op, const svd_problem<double>& problem);

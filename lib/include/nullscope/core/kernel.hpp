@@ -87,6 +87,13 @@ template <class Kernel>
 inline constexpr kernel_description description{type_name<Kernel>(),        Kernel::source, sub_group_size_of<Kernel>(),
                                                 one_work_item_of<Kernel>(), sizeof(Kernel), alignof(Kernel)};
 
+/// Makes a kernel known to `library_kernels` (warm_up.hpp).
+bool list_kernel(const kernel_description& kernel);
+
+/// Lists a kernel when a program that launches it starts.
+template <class Kernel>
+inline const bool is_listed = list_kernel(description<Kernel>);
+
 template <class Kernel>
 constexpr void check_kernel() {
   static_assert(std::is_trivially_copyable_v<Kernel>, "a kernel's bytes are its argument");

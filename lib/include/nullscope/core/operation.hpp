@@ -157,6 +157,7 @@ void operation::launch(const sycl::nd_range<1>& range, std::size_t local_bytes, 
       },
       order);
 #else
+  [[maybe_unused]] const bool& listed = detail::is_listed<Kernel>;
   launch_bytes(&detail::description<Kernel>, range, local_bytes, std::as_bytes(std::span(&kernel, 1)), order);
 #endif
 }
