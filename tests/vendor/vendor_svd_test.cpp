@@ -4,7 +4,7 @@
 #include <limits>
 #include <nullscope/core/tensor.hpp>
 
-#include "lib/src/vendor/svd_libraries.hpp"
+#include "lib/src/linalg/svd_libraries.hpp"
 #include "tests/core/support.hpp"
 #include "tests/vendor/recorded_svd.hpp"
 

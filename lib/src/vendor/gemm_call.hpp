@@ -1,4 +1,4 @@
-/// What a product is asked for, by us and by the vendors' libraries.
+/// What gemm hands to the kernels and libraries that it chooses from.
 #pragma once
 
 #include <nullscope/core/bfloat16.hpp>

@@ -5,25 +5,14 @@
 #include "kernels/linalg/svd/vendor_stage.hpp"
 #include "lib/src/core/fill.hpp"
 #include "lib/src/core/ranges.hpp"
+#include "lib/src/linalg/svd_libraries.hpp"
 #include "lib/src/vendor/library_handles.hpp"
-#include "lib/src/vendor/loaded_library.hpp"
 #include "lib/src/vendor/native_command.hpp"
-#include "lib/src/vendor/svd_libraries.hpp"
 
 namespace nullscope::detail {
 
 namespace cusolver {
 namespace {
-
-const functions* functions_of(const loaded_library& library) {
-  functions found{};
-  const bool has_all =
-      library.find("cusolverDnCreate", found.create) && library.find("cusolverDnSetStream", found.set_stream) &&
-      library.find("cusolverDnCreateParams", found.create_parameters) &&
-      library.find("cusolverDnDestroyParams", found.destroy_parameters) &&
-      library.find("cusolverDnXgesvd_bufferSize", found.svd_sizes) && library.find("cusolverDnXgesvd", found.svd);
-  return has_all ? new functions(found) : nullptr;  // never destroyed
-}
 
 /// The library's handle with default parameters, for one native command.
 class session {
@@ -139,13 +128,6 @@ void decompose_batch(operation& op, const functions& library, const svd_problem<
 }
 
 }  // namespace
-
-const functions* open(const char* name) { return functions_of(loaded_library({name})); }
-
-const functions* library() {
-  static const functions* const found = functions_of(loaded_library({"libcusolver.so.12", "libcusolver.so.11"}));
-  return found;
-}
 
 }  // namespace cusolver
 
