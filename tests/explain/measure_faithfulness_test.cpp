@@ -16,7 +16,7 @@ std::vector<measured_text> texts_of_weights(const std::vector<token_sequence>& a
     double sum = 0;
     for (const std::int32_t id : text.text.ids) {
       if (is_ordinary(id)) sum += weight_of_id(id);
-      text.marked.push_back(is_ordinary(id) && std::abs(weight_of_id(id)) > 0.9);
+      text.marked.push_back(is_ordinary(id) && std::abs(weight_of_id(id)) > 0.6);
     }
     text.of_class = sum > 0;
   }

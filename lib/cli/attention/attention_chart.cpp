@@ -9,7 +9,7 @@
 namespace nullscope::cli {
 namespace {
 
-/// Those of the charts, then the others of Okabe and Ito; classes beyond them share colours.
+/// The colours of the charts, then the remaining ones of Okabe and Ito; further classes reuse them.
 constexpr const char* colours[] = {
     chart_colour::blue, chart_colour::orange, chart_colour::green, chart_colour::grey, "#CC79A7", "#E69F00", "#56B4E9",
     "#000000"};

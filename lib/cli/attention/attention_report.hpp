@@ -22,7 +22,7 @@ struct attention_report {
   std::optional<std::int64_t> rest;            ///< the class of all other tokens, which charts leave out
   std::optional<std::int32_t> separator;       ///< the class that fig. 5 looks at
   std::vector<std::int64_t> texts;             ///< index in the file
-  std::vector<text_attention<float>> numbers;  ///< as many
+  std::vector<text_attention<float>> numbers;  ///< of these texts, in the same order
   class_averages averages, rollout;
 
   /// Name of a class, or of all tokens.

@@ -47,7 +47,7 @@ std::optional<T> number_at(const safetensors_file& file, const std::string& name
   throw invalid_argument(fmt::format("tensor \"{}\" has shape {}; expected one number", name, entry->shape));
 }
 
-/// The options, completed by what the file says of the scores: `encode` writes scale, causal and bias.
+/// The options, completed from the file: `encode` writes scale, causal and bias of the scores.
 template <class T>
 effective_attention_tensor_options<T> options_of(const effective_command& command, const safetensors_file& file,
                                                  const tensor<T>& bias) {
@@ -103,7 +103,7 @@ std::vector<std::int64_t> failed_heads(const std::vector<T>& raw_norm) {
   return failed;
 }
 
-/// Throws if there are any. The file has been written by then.
+/// Throws if there are any, after the file has been written.
 void report_failures(const std::vector<std::int64_t>& failed, std::size_t heads) {
   if (failed.empty()) return;
   throw computation_error(fmt::format("{} of {} heads have scores that are not finite: {} (they are NaN in the file)",

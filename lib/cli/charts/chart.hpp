@@ -29,13 +29,13 @@ struct chart_axis {
 struct chart_point {
   double x, y;
   double low, high;        ///< of the bar; equal: no bar
-  std::string label = {};  ///< next to the mark, if there is room; of the series and points that come first, first
+  std::string label = {};  ///< next to the mark, if there is room; the first series and points go first
 };
 
 enum class chart_mark { circle, square, diamond, line, dashed };
 
 struct chart_series {
-  std::string name;  ///< in the legend; empty: not there
+  std::string name;  ///< in the legend; empty: not shown
   std::string colour;
   chart_mark mark = chart_mark::circle;
   std::vector<chart_point> points;

@@ -1,4 +1,4 @@
-/// Words next to the marks of a chart, as far as there is room.
+/// Labels next to the marks of a chart, where there is room.
 #pragma once
 
 #include <string>

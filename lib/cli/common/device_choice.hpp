@@ -1,4 +1,4 @@
-/// Which devices a process takes.
+/// Which devices a process uses.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-/// Files that are read as a whole, and files whose writes reach the disk.
+/// Files that are read as a whole, and files that are on the disk when a write returns.
 #pragma once
 
 #include <filesystem>

@@ -23,7 +23,7 @@ namespace {
 
 bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
 
-/// JSON holds UTF-8 only: one way to write it leaves out what is not, another replaces it.
+/// JSON holds UTF-8 only: other bytes would be dropped or replaced.
 bool is_utf8(const std::string& text) {
   using json = nlohmann::json;
   const json value(text);

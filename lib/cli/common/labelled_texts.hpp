@@ -41,7 +41,7 @@ encoded_texts encode_texts(const std::filesystem::path& path, const std::vector<
                            const transformer_config& config, const text_encoder& encoder, std::int64_t max_length,
                            const std::vector<std::string>& labels);
 
-/// Tells of texts that were cut: a warning on stderr, or file_error if they are refused.
+/// Reports texts that were cut: a warning on stderr, or file_error if they are refused.
 void report_cut(const std::filesystem::path& path, const encoded_texts& texts, std::int64_t max_length, bool refuses);
 
 }  // namespace nullscope::cli

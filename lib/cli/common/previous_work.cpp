@@ -66,7 +66,7 @@ std::optional<json> settings_in_safetensors(const fs::path& path) {
     const json settings = json::parse(found->second, nullptr, false);
     return settings.is_object() ? std::optional(settings) : std::nullopt;
   } catch (const file_error&) {
-    return std::nullopt;  // of whatever kind it is, it is not ours
+    return std::nullopt;  // no file of ours
   }
 }
 

@@ -1,4 +1,4 @@
-/// What a command does when there is something where it wants to write. The same rule for every command:
+/// What a command does when its output exists already. The same rule for every command:
 ///
 ///   finished with the same settings      says so, computes nothing, exit code 0
 ///   finished with other settings, or     exit code 1, naming the setting or the file; nothing is touched

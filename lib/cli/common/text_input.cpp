@@ -66,7 +66,7 @@ token_batch::sequence input_text::sequence(const transformer_config& config) con
   return {tokens.ids, config.segments > 0 ? tokens.segments : std::vector<std::int32_t>{}};
 }
 
-/// Where texts come from, and what makes tokens of them.
+/// The source of the texts, and their tokenizer.
 struct text_source::reader {
   std::variant<std::monostate, csv_reader, line_reader> file;
   std::size_t text_column = 0, pair_column = 0;

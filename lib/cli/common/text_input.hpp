@@ -54,14 +54,14 @@ struct input_text {
   token_batch::sequence sequence(const transformer_config& config) const;
 };
 
-/// Tells texts apart in the settings of a run: of all tokens, with what the report of a command says of them.
+/// Identifies the texts in the settings of a run, by their tokens, characters and tags.
 std::string checksum_of(const std::vector<input_text>& texts);
 void add_to(checksum& sum, const input_text& text);
 
 class text_source {
  public:
-  /// Throws usage_error on options that do not fit together, file_error on a model or file that cannot be used. Fetches
-  /// a model that has a name on first use, telling stderr so.
+  /// Throws usage_error on options that do not fit together, file_error on a model or file that cannot be used. A model
+  /// given by name is fetched on first use, with a note on stderr.
   explicit text_source(const text_input_options& options);
   ~text_source();
 
@@ -79,7 +79,7 @@ class text_source {
   /// All texts that are left, or the first `limit` (0: all). Throws file_error if there are none.
   std::vector<input_text> rest(std::int64_t limit);
 
-  /// What makes tokens of text; null with --ids.
+  /// The tokenizer; null with --ids.
   const text_encoder* encoder() const;
 
   /// The token as the vocabulary writes it; with --ids the id itself.

@@ -1,4 +1,4 @@
-/// Says on stderr what a command is waiting for, if it waits longer than a second.
+/// Prints on stderr what a command is waiting for, if that takes longer than a second.
 #pragma once
 
 #include <fmt/format.h>

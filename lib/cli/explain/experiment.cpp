@@ -88,7 +88,7 @@ output_place place_of(const experiment_command& command, const std::string& name
   return {.result = settings_file(folder / name), .others = {folder / (name + ".csv"), folder / (name + ".svg")}};
 }
 
-/// Whether the experiment was made before; without --output it never was.
+/// Whether the results exist already; never without --output.
 bool is_made(const experiment_command& command, const std::string& name, const nlohmann::ordered_json& settings) {
   return !command.output.empty() && is_finished(place_of(command, name), settings, command.rerun);
 }
@@ -167,7 +167,7 @@ void add_options(CLI::App& app, experiment_command& command) {
   app.add_option("--output", command.output, "Folder for a table (.csv) and a chart (.svg)")->check(some_path());
 }
 
-/// Which networks are trained; `all` are those that there are.
+/// Declares --networks; `all` are the choices, and the default.
 void add_networks(CLI::App& app, experiment_command& command, const std::vector<std::string>& all) {
   command.networks = all;
   app.add_option("--networks", command.networks, "Which networks to train, separated by commas")

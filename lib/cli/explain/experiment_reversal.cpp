@@ -1,4 +1,4 @@
-/// nullscope experiment reversal: attention with a known structure, and what norms make of it.
+/// nullscope experiment reversal: attention with a known structure, compared in several norms.
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -34,7 +34,7 @@ void write_file(const hta_command& command, bool is_file, const std::vector<inpu
 
 std::string number_of_texts(std::size_t count) { return count == 1 ? "1 text" : fmt::format("{} texts", count); }
 
-/// What the file has of each text.
+/// The tensors of each text in the file.
 std::vector<attribution> read_results(const hta_command& command, bool is_file, const std::vector<input_text>& texts,
                                       const std::vector<std::int64_t>& layers) {
   const safetensors_file file(command.output);

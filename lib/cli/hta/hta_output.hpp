@@ -17,7 +17,7 @@ void write_hta(const hta_command& command, const text_source& source, const std:
 void write_report_of_file(const hta_command& command, const text_source& source, const std::vector<input_text>& texts,
                           const nlohmann::ordered_json& identity);
 
-/// What a report consists of.
+/// The files of a report.
 output_place place_of_hta_report(const std::filesystem::path& folder);
 
 }  // namespace nullscope::cli

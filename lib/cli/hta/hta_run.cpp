@@ -30,10 +30,10 @@ class hta_computers {
   virtual ~hta_computers() = default;
   virtual std::size_t size() const = 0;
   /// Calls progress with the share of the unit that is complete.
-  virtual std::string compute(const hta_unit& unit, std::size_t worker,
+  virtual std::string compute(const attribution_unit& unit, std::size_t worker,
                               const std::function<void(double)>& progress) const = 0;
   /// Throws if the memory is too small for a unit.
-  virtual void check(const std::vector<hta_unit>& units) const = 0;
+  virtual void check(const std::vector<attribution_unit>& units) const = 0;
   virtual double rate() const = 0;  ///< flops per second of all together
 };
 
@@ -42,21 +42,23 @@ class typed_computers : public hta_computers {
  public:
   typed_computers(const text_source& source, const std::vector<input_text>& texts, const attribution_options& options,
                   const std::vector<sycl::device>& devices) {
+    for (const input_text& text : texts) sequences_.push_back(text.sequence(source.model().config));
     for (const sycl::device& device : devices) {
-      computers_.push_back(std::make_unique<hta_computer<T>>(source, texts, options, device));
+      computers_.push_back(std::make_unique<hta_computer<T>>(source, sequences_, options, device));
     }
   }
 
   std::size_t size() const override { return computers_.size(); }
-  std::string compute(const hta_unit& unit, std::size_t worker,
+  std::string compute(const attribution_unit& unit, std::size_t worker,
                       const std::function<void(double)>& progress) const override {
     return computers_[worker]->compute(unit, progress);
   }
-  void check(const std::vector<hta_unit>& units) const override { computers_[0]->check(units); }
+  void check(const std::vector<attribution_unit>& units) const override { computers_[0]->check(units); }
   double rate() const override { return computers_[0]->rate() * static_cast<double>(computers_.size()); }
 
  private:
-  std::vector<std::unique_ptr<hta_computer<T>>> computers_;
+  std::vector<token_batch::sequence> sequences_;
+  std::vector<std::unique_ptr<hta_computer<T>>> computers_;  // of each device
 };
 
 fs::path journal_of(const hta_command& command) { return command.output + ".journal"; }
@@ -74,6 +76,13 @@ bool is_done(const hta_command& command, const text_source& source, const std::v
   return has_file;
 }
 
+std::vector<attribution_unit> units_of(const std::vector<input_text>& texts, const attribution_options& options,
+                                       const transformer_config& config) {
+  std::vector<std::int64_t> tokens;
+  for (const input_text& text : texts) tokens.push_back(std::ssize(text.tokens.ids));
+  return attribution_units(tokens, options.samples == 0 ? config.width : options.samples);
+}
+
 /// What the first process does beside computing.
 class hta_run {
  public:
@@ -83,7 +92,7 @@ class hta_run {
         source_(source),
         texts_(texts),
         options_(options),
-        units_(hta_units(texts, options.samples == 0 ? source.model().config.width : options.samples)),
+        units_(units_of(texts, options, source.model().config)),
         identity_(std::move(identity)),
         results_(texts.size()) {}
 
@@ -129,7 +138,7 @@ class hta_run {
   }
 
  private:
-  double flops_of(const hta_unit& unit) const {
+  double flops_of(const attribution_unit& unit) const {
     double flops = 0;
     for (const std::size_t i : unit) {
       flops +=
@@ -180,7 +189,7 @@ class hta_run {
   text_source& source_;
   const std::vector<input_text>& texts_;
   const attribution_options& options_;
-  std::vector<hta_unit> units_;
+  std::vector<attribution_unit> units_;
   nlohmann::ordered_json identity_;
   std::vector<attribution> results_;
   std::size_t finished_ = 0;                    // units
@@ -210,8 +219,7 @@ void run_typed(const hta_command& command) {
   splitter->serve([&]() -> shared_work {
     const std::vector<sycl::device> devices = prepare();
     computers.emplace(source, texts, options, devices);
-    const std::vector<hta_unit> units =
-        hta_units(texts, options.samples == 0 ? source.model().config.width : options.samples);
+    const std::vector<attribution_unit> units = units_of(texts, options, source.model().config);
     return {json_text(identity_of(command, source, texts, options, devices[0])),
             [&, units](std::size_t i, std::size_t worker) { return computers->compute(units[i], worker, {}); },
             computers->size()};

@@ -1,4 +1,4 @@
-/// What the report of nullscope hta says of the tokens of a text, or of its words.
+/// Labels, classes and tags of the tokens of a text, or of its words, for the report of nullscope hta.
 #pragma once
 
 #include <cstdint>

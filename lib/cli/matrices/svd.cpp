@@ -22,7 +22,7 @@ struct svd_command {
   rerun_options rerun;
 };
 
-/// Throws if matrices failed. The file, with their status and rank, has been written by then.
+/// Throws if matrices failed, after the file with their status and rank has been written.
 void report_failures(const std::vector<std::int32_t>& status, const std::vector<std::int64_t>& rank) {
   const std::vector<std::int64_t> failed = failed_ids(status, rank);
   if (failed.empty()) return;

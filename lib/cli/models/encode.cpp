@@ -1,4 +1,4 @@
-/// nullscope encode: what a model makes of texts.
+/// nullscope encode: hidden states, attention and embeddings of texts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,8 +37,8 @@ model_states_options states_options(const encode_command& command) {
   return options;
 }
 
-/// The places of the texts, the shortest first, in groups that are computed together: as many as fit a number of tokens
-/// with padding, one by one if the S x S weights are wanted.
+/// Indices of the texts, the shortest first, in batches: as many as fit a number of tokens with padding, one by one if
+/// the S x S weights are wanted.
 std::vector<std::vector<std::size_t>> groups_of(const std::vector<input_text>& texts, bool one_by_one) {
   constexpr std::size_t tokens_together = 2048;
   std::vector<std::size_t> order(texts.size());
@@ -78,7 +78,7 @@ std::vector<model_states<T>> compute(const encode_command& command, const text_s
   return states;
 }
 
-/// What `effective-attention` needs to know of the scores.
+/// What `effective-attention` needs to know about the scores.
 template <class T>
 struct score_settings {
   std::vector<T> scale;

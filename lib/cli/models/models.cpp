@@ -1,4 +1,4 @@
-/// nullscope models: the models that have a name, and where they are.
+/// nullscope models: models known by name, and their folders.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

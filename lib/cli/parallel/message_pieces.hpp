@@ -1,4 +1,4 @@
-/// MPI counts in int: what is longer travels in pieces.
+/// MPI counts in int: longer messages are sent in pieces.
 #pragma once
 
 #include <algorithm>

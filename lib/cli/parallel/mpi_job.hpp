@@ -20,7 +20,7 @@ class mpi_job {
   int place_on_machine() const { return place_; }
   int ranks_on_machine() const { return on_machine_; }
 
-  /// A pause between two looks for a message.
+  /// A pause between two checks for messages.
   static void rest();
 
   /// Waits for a request without spinning.

@@ -1,5 +1,5 @@
-/// The ranks of an MPI job. A sum goes by pieces: each rank collects its piece from all others and adds them up in the
-/// order of the ranks, then all collect the sums. Whoever comes first, the result is the same.
+/// The ranks of an MPI job. Sums are taken piece by piece: each rank collects its piece from all others and adds
+/// them up in the order of the ranks, then all collect the sums. The result does not depend on who arrives first.
 #include <algorithm>
 #include <cstdlib>
 #include <vector>

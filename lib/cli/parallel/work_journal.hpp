@@ -20,7 +20,7 @@ namespace nullscope::cli {
 
 class work_journal {
  public:
-  /// Whether there is a journal of an unfinished run with these settings; one that nothing was written to is none.
+  /// Whether there is a journal of an unfinished run with these settings. An empty file does not count.
   /// Throws invalid_argument with the name of the setting that differs, and file_error: another process is writing the
   /// journal, or its first line is damaged.
   static bool has_work(const std::filesystem::path& path, const nlohmann::ordered_json& settings);

@@ -127,14 +127,14 @@ class mpi_ranks : public work_splitter {
   }
 
  private:
-  /// What rank 0 knows about another one.
+  /// What rank 0 knows about another rank.
   struct other_rank {
     int workers = 1;  // that have not been dismissed
   };
 
   other_rank& of(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
 
-  /// Takes note of the workers of a rank. Returns its identity.
+  /// Records how many workers a rank has. Returns its identity.
   std::string begin(const message& ready) {
     const std::size_t blank = ready.text.find(' ');
     of(ready.rank).workers = std::stoi(ready.text.substr(0, blank));
@@ -172,7 +172,7 @@ class mpi_ranks : public work_splitter {
     }
   }
 
-  /// The rank has this many workers less; without any it leaves.
+  /// Dismisses this many workers of the rank; without workers it leaves.
   void dismiss(int rank, int workers) {
     for (int i = 0; i < workers; ++i) send(rank, tag_unit, std::to_string(no_more));
     of(rank).workers -= workers;

@@ -43,7 +43,7 @@ output_place place_of_structure(const std::filesystem::path& folder);
 /// Writes structure.safetensors, structure.csv, structure.svg, w.svg, and clusters.csv if there are clusters.
 void write_structure(const std::filesystem::path& folder, const structure_report& report);
 
-/// A few lines for people.
+/// Prints a short summary.
 void print_structure(const structure_report& report);
 
 }  // namespace nullscope::cli

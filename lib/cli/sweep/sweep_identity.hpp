@@ -1,4 +1,4 @@
-/// What a sweep is called, and what its results are recognised by.
+/// The title of a sweep, and the settings that identify its results.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -112,7 +112,7 @@ class sweep_run {
     return fmt::format("{} of {} units are kept; continue with --resume", kept, units_.size());
   }
 
-  /// Takes what the journal has, and returns the units that it lacks.
+  /// Takes the finished units from the journal, and returns the others.
   std::vector<std::size_t> take_kept() {
     std::vector<std::size_t> missing;
     double total = 0, kept = 0;
@@ -147,7 +147,7 @@ class sweep_run {
     const std::int64_t longest = s.lengths.back();
     const double epsilon = s.is_double ? 0x1p-52 : 0x1p-23;
     const double tolerance = default_range_tolerance(longest, s.width, epsilon);
-    if (tolerance < static_cast<double>(longest) * epsilon) {  // not the max(S, d) eps that people know from elsewhere
+    if (tolerance < static_cast<double>(longest) * epsilon) {  // not the usual max(S, d) eps
       fmt::print("Ranks count singular values above max(min(S, 4096), d) eps of the largest: {:.2g} at S = {}\n",
                  tolerance, longest);
     }

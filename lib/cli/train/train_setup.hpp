@@ -21,7 +21,7 @@ struct training_texts {
   /// Reads the files. Throws file_error.
   explicit training_texts(const train_command& command);
 
-  /// Tells whether the data is the same.
+  /// The same for the same data.
   std::uint64_t fingerprint() const;
 };
 

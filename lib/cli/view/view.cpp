@@ -30,7 +30,7 @@ struct view_command {
   rerun_options rerun;
 };
 
-/// As many random directions as a second or two pay for, from 1 to 8.
+/// As many random directions as take a second or two, from 1 to 8.
 std::int64_t default_samples(const transformer_config& config, std::int64_t tokens) {
   constexpr double enough_flops = 2e11;
   const double flops = attribution_flops(config, tokens, {.samples = 1});
@@ -52,7 +52,7 @@ input_text read_text(const view_command& command, text_source& source) {
   throw file_error(fmt::format("{}: there is no text {}", source.file(), command.index));
 }
 
-/// The name of a model, or of the folder that holds it: paths are nobody else's business.
+/// The name of a model, or of the folder that holds it: the page shows no paths.
 std::string shown_name(const std::string& model) {
   const std::filesystem::path path(model);
   return (path.has_filename() ? path : path.parent_path()).filename().string();

@@ -15,7 +15,7 @@ using json = nlohmann::ordered_json;
 
 constexpr std::string_view settings_element = "<script type=\"application/json\" id=\"settings\">";
 
-/// As many digits as a reader wants.
+/// To four significant digits.
 double rounded(double x) { return std::stod(fmt::format("{:.4g}", x)); }
 
 /// The text of token i as it was given, and what stands between it and the token before.
@@ -114,7 +114,7 @@ std::uint16_t half_bits(float number) {
   std::uint32_t bits = 0x7c00;  // infinity
   if (size < 0x1p-14) {
     bits = static_cast<std::uint32_t>(std::lrint(size * 0x1p24));
-  } else if (size < 65520) {  // what is above rounds to infinity
+  } else if (size < 65520) {  // larger numbers round to infinity
     int exponent = 0;
     const double fraction = std::frexp(size, &exponent);  // 0.5 to 1
     bits = static_cast<std::uint32_t>((exponent + 14) * 1024 + std::lrint(fraction * 2048) - 1024);

@@ -33,7 +33,7 @@ struct view_page {
   std::optional<attribution> contributions;
   std::int64_t samples = 0;            ///< of the contributions; 0: exact
   nlohmann::ordered_json explanation;  ///< {method, label, scores (S)}, or null
-  nlohmann::ordered_json settings;     ///< what a later call compares
+  nlohmann::ordered_json settings;     ///< compared by a later call
 };
 
 /// The page with @STYLE@ and @SCRIPT@ filled in, and @DATA@ still there.

@@ -115,7 +115,7 @@ std::vector<sweep_unit> units_of(const sweep_settings& settings);
 /// About how many flops a unit takes, to estimate the remaining time.
 double cost_of(const sweep_settings& settings, const sweep_unit& unit);
 
-/// What is found of one head. NaN: not computed.
+/// The results for one head. NaN: not computed.
 struct sweep_row {
   static constexpr double none = std::numeric_limits<double>::quiet_NaN();
 
