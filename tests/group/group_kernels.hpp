@@ -36,6 +36,7 @@ enum group_result {
   broadcast,
   reversed,
   by_xor,
+  of_all,
   anywhere,
   count
 };
@@ -63,6 +64,7 @@ struct group_probe {
     to[group_result::broadcast] = members.broadcast(mine, Items / 3);
     to[group_result::reversed] = members.shuffle(mine, Items - 1 - members.rank());
     to[group_result::by_xor] = members.shuffle_xor(mine, Items / 2);
+    to[group_result::of_all] = members.reduce_all(mine, entangle{});
     to[group_result::anywhere] = members.anywhere(at == 1) ? T(1) : T(0);
   }
 };

@@ -49,6 +49,14 @@ std::vector<T> scans_of(std::span<const T> x, Combine combine) {
   return scans;
 }
 
+/// The groups of a work-group one after the other.
+template <class T, class Combine>
+T all_of(std::span<const T> x, std::size_t items, Combine combine) {
+  T result = tree_of(x.first(items), combine);
+  for (std::size_t i = items; i < x.size(); i += items) result = combine(result, tree_of(x.subspan(i, items), combine));
+  return result;
+}
+
 /// Checks what the work-item `rank` of a group with the numbers x got.
 template <class T>
 void check_results(std::span<const T> x, std::int64_t rank, const T* got, bool is_first_work_group) {
@@ -88,6 +96,7 @@ class group_test : public device_test {
     const std::int64_t items = 2 * groups * Items;
     const std::vector<T> numbers = some_numbers<T>(items);
     tensor<T> x(queue_, {items}, numbers), results(queue_, {items, group_result::count});
+    const auto size = static_cast<std::size_t>(groups * Items);
     launch(ctx_, range_of(groups * Items), static_cast<std::size_t>(groups) * kernels::group<Items>::local_bytes,
            group_probe<T, Items, Lanes, SubGroup>{x.data(), results.data()})
         .wait();
@@ -95,7 +104,10 @@ class group_test : public device_test {
     for (std::int64_t i = 0; i < items && !HasFailure(); ++i) {
       SCOPED_TRACE("work-item " + std::to_string(i));
       const std::span<const T> of_group(numbers.data() + i / Items * Items, Items);
-      check_results(of_group, i % Items, got.data() + i * group_result::count, i < groups * Items);
+      const T* of_item = got.data() + i * group_result::count;
+      check_results(of_group, i % Items, of_item, i < groups * Items);
+      const std::span<const T> of_work_group(numbers.data() + i / (groups * Items) * (groups * Items), size);
+      EXPECT_EQ(of_item[of_all], all_of(of_work_group, Items, entangle{}));
     }
   }
 
