@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <nullscope/core/random.hpp>
 #include <nullscope/core/tensor.hpp>
 #include <nullscope/core/warm_up.hpp>
+#include <nullscope/linalg/random.hpp>
 #include <set>
 
 #include "tests/cli/command.hpp"
