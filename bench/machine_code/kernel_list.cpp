@@ -18,16 +18,6 @@
 namespace nullscope::bench {
 namespace {
 
-/// The groups that the library chooses on GPUs: small ones for short rows, large ones for long rows, and the shapes of
-/// kernels whose blocks do not fit a small local memory.
-std::vector<lane_layout> gpu_layouts(const device_properties& device) {
-  std::vector<lane_layout> layouts(3, lane_layout::work_items(device));
-  layouts[1].short_row = 0;
-  layouts[2].local_bytes = 8 << 10;
-  for (lane_layout& layout : layouts) layout.matrix_engine = false;  // the device at hand may have another one
-  return layouts;
-}
-
 /// Collects kernels under the name of the function that launches them.
 class collector {
  public:
@@ -114,6 +104,14 @@ void add_of_waiting_functions(collector& found) {
 }
 
 }  // namespace
+
+std::vector<lane_layout> gpu_layouts(const device_properties& device) {
+  std::vector<lane_layout> layouts(3, lane_layout::work_items(device));
+  layouts[1].short_row = 0;
+  layouts[2].local_bytes = 8 << 10;
+  for (lane_layout& layout : layouts) layout.matrix_engine = false;  // the device at hand may have another one
+  return layouts;
+}
 
 std::vector<listed_kernel> gpu_kernels(const sycl::device& device, std::optional<detail::joint_matrix_tile> engine) {
   collector found;

@@ -2,6 +2,7 @@
 /// GPU is needed, and nothing runs.
 #pragma once
 
+#include <nullscope/core/context.hpp>
 #include <nullscope/core/kernel.hpp>
 #include <optional>
 #include <set>
@@ -17,6 +18,10 @@ struct listed_kernel {
   const detail::kernel_description* kernel;
   std::set<std::string> operations;  ///< the public functions that launch it
 };
+
+/// The teams that the library chooses on GPUs: small ones for short rows, large ones for long rows, and the shapes of
+/// kernels whose blocks do not fit a small local memory.
+std::vector<lane_layout> gpu_layouts(const device_properties& device);
 
 /// Each kernel once, with the public functions that launch it. `device` lends its queue to the dry runs; what it is
 /// does not matter, as long as it has fp64. `engine` is the tile of the GPU's matrix engine, if it has one.

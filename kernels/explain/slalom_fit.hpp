@@ -18,6 +18,7 @@ template <int W, class T, int Items>
 T fit_values(group<Items>& members, const slalom_problem<T>& p, const T* s) {
   weigh_tokens(members, p, s);
   fill_rows<W>(members, p.factor, p.tokens, p.ld, T(0));
+  for (std::int64_t j = members.rank(); j < p.classes * p.tokens; j += Items) p.value[j] = 0;
   members.barrier();
   add_entry_products<W>(members, p, p.factor, p.alpha, p.alpha, true);
   T* const scale = p.vector(value_scale);
@@ -28,7 +29,6 @@ T fit_values(group<Items>& members, const slalom_problem<T>& p, const T* s) {
   T sum(0);
   for (std::int64_t c = 0; c < p.classes; ++c) {
     T* const v = p.value + c * p.tokens;
-    for (std::int64_t j = members.rank(); j < p.tokens; j += Items) v[j] = 0;
     T squares = update_residual(members, p, c, v);
     for (int round = 0; round < 2; ++round) {  // the second one corrects the rounding of the first
       for (std::int64_t j = members.rank(); j < p.tokens; j += Items) x[j] = 0;

@@ -18,6 +18,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -73,10 +74,12 @@ inline operand out(std::string name, shape_of_operand shape) { return {std::move
 struct argument {
   std::byte* data = nullptr;
   shape_of_operand extent, stride;
+  mutable const std::type_info* element = nullptr;  ///< of the last view that was made of it
 
   template <class T, int Rank>
   view<T, Rank> as() const {
     if (extent.size() != Rank) throw std::logic_error("the row gives the operand another number of dimensions");
+    element = &typeid(T);
     view<T, Rank> result;
     result.data = reinterpret_cast<T*>(data);
     std::copy(extent.begin(), extent.end(), result.extent);

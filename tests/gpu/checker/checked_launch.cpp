@@ -116,13 +116,13 @@ bool checked_launch::is_same_place(const work_item& a, const work_item& b) {
 }
 
 bool checked_launch::is_left_out(const code_place& place) {
-  if (how_.without_barriers.empty()) return false;
+  if (how_.without_barriers.empty() && how_.passed_lines == nullptr) return false;
   const auto [found, is_new] = left_out_.try_emplace(place, false);
-  if (is_new) {
-    const std::vector<std::string>& lines = memory_.calls.lines_of(place);
-    for (const std::string& line : how_.without_barriers) {
-      found->second |= std::find(lines.begin(), lines.end(), line) != lines.end();
-    }
+  if (!is_new) return found->second;
+  const std::vector<std::string>& lines = memory_.calls.lines_of(place);
+  if (how_.passed_lines != nullptr) how_.passed_lines->insert(lines.begin(), lines.end());
+  for (const std::string& line : how_.without_barriers) {
+    found->second |= std::find(lines.begin(), lines.end(), line) != lines.end();
   }
   return found->second;
 }
