@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <nullscope/core/device.hpp>
 #include <nullscope/core/errors.hpp>
 #include <set>
@@ -18,10 +20,26 @@ void PrintTo(const race_case& one, std::ostream* stream) { *stream << one.name; 
 
 namespace {
 
+/// What barriers.py asks for: NULLSCOPE_RACE_WITHOUT is the line of a barrier to leave out, NULLSCOPE_RACE_LINES a file
+/// that gets the lines of the barriers of each case.
+std::string asked_for(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? "" : value;
+}
+
 /// Runs every kernel under the checker.
 class race_runner : public detail::kernel_runner {
  public:
-  explicit race_runner(const races::settings& how) : how_(how) {}
+  explicit race_runner(const races::settings& how) : how_(how) {
+    if (const std::string line = asked_for("NULLSCOPE_RACE_WITHOUT"); !line.empty()) how_.without_barriers = {line};
+    if (!asked_for("NULLSCOPE_RACE_LINES").empty()) how_.passed_lines = &lines_;
+  }
+  ~race_runner() override {
+    if (lines_.empty()) return;
+    std::ofstream file(asked_for("NULLSCOPE_RACE_LINES"), std::ios::app);
+    const std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
+    for (const std::string& line : lines_) file << name << '\t' << line << '\n';
+  }
 
   bool runs(const detail::kernel_description&) const override { return true; }
 
@@ -45,6 +63,7 @@ class race_runner : public detail::kernel_runner {
 
  private:
   races::settings how_;
+  std::set<std::string> lines_;
 };
 
 struct variant {
@@ -119,12 +138,14 @@ TEST_P(race_test, runs_without_faults_and_gives_right_numbers) {
   const sycl::device device = select_device("cpu");
   const sycl::queue queue(device, sycl::property::queue::in_order());
   context own(queue);
+  state_of(own).device.fp64 = GetParam().has_fp64;
   const race_results expected = GetParam().run(own);
   for (const variant& one : variants(GetParam().name)) {
     SCOPED_TRACE("layout " + std::to_string(one.layout) + ", sub-groups of " + std::to_string(one.how.sub_group_size));
     context ctx(queue, bench::gpu_layouts(properties(device))[one.layout]);
     race_runner runner(one.how);
     state_of(ctx).runner = &runner;
+    state_of(ctx).device.fp64 = GetParam().has_fp64;
     try {
       for (const auto& [name, numbers] : GetParam().run(ctx)) {
         EXPECT_LE(relative_difference(numbers, expected.at(name)), GetParam().bound) << name;

@@ -17,7 +17,8 @@ using race_results = std::map<std::string, std::vector<double>>;
 struct race_case {
   std::string name;
   std::function<race_results(context&)> run;
-  double bound = 0;  ///< of the relative difference between layouts, in the norm of each result
+  double bound = 0;      ///< of the relative difference between layouts, in the norm of each result
+  bool has_fp64 = true;  ///< false: the device is taken for one without
 };
 
 std::vector<race_case> contract_cases();  ///< every function of the contract test's table
