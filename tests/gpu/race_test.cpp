@@ -10,7 +10,7 @@
 #include <set>
 
 #include "bench/machine_code/kernel_list.hpp"
-#include "lib/src/core/context_state.hpp"
+#include "lib/src/core/kernel_runner.hpp"
 #include "tests/gpu/cases/race_case.hpp"
 #include "tests/gpu/checker/checker.hpp"
 
@@ -30,7 +30,7 @@ std::string asked_for(const char* variable) {
 /// Runs every kernel under the checker.
 class race_runner : public detail::kernel_runner {
  public:
-  explicit race_runner(const races::settings& how) : how_(how) {
+  race_runner(const device_properties& device, const races::settings& how) : device_(device), how_(how) {
     if (const std::string line = asked_for("NULLSCOPE_RACE_WITHOUT"); !line.empty()) how_.without_barriers = {line};
     if (!asked_for("NULLSCOPE_RACE_LINES").empty()) how_.passed_lines = &lines_;
   }
@@ -41,7 +41,7 @@ class race_runner : public detail::kernel_runner {
     for (const std::string& line : lines_) file << name << '\t' << line << '\n';
   }
 
-  bool runs(const detail::kernel_description&) const override { return true; }
+  const device_properties& device() const override { return device_; }
 
   void run(const detail::kernel_description& kernel, const sycl::nd_range<1>& range, std::size_t local_bytes,
            std::span<const std::byte> functor) override {
@@ -62,6 +62,7 @@ class race_runner : public detail::kernel_runner {
   }
 
  private:
+  device_properties device_;
   races::settings how_;
   std::set<std::string> lines_;
 };
@@ -98,14 +99,6 @@ double relative_difference(const std::vector<double>& a, const std::vector<doubl
   return difference == 0 ? 0 : std::sqrt(difference / norm);
 }
 
-/// TEMPORARY until run_kernels_by
-template <auto Member>
-struct reach {
-  friend detail::context_state& state_of(context& ctx) { return *(ctx.*Member); }
-};
-detail::context_state& state_of(context& ctx);
-template struct reach<&context::state_>;
-
 const std::vector<race_case>& all_cases() {
   static const std::vector<race_case> all = [] {
     std::vector<race_case> cases;
@@ -123,7 +116,7 @@ class race_test : public testing::TestWithParam<race_case> {
   /// After all cases: every kernel of GPUs was in one of them.
   static void TearDownTestSuite() {
     if (testing::UnitTest::GetInstance()->test_to_run_count() < std::ssize(all_cases())) return;  // some were chosen
-    for (const bench::listed_kernel& one : bench::gpu_kernels(select_device("cpu"))) {
+    for (const bench::listed_kernel& one : bench::gpu_kernels(select_device("cpu"), {})) {
       EXPECT_TRUE(race_runner::launched().contains(one.kernel->type_name))
           << one.kernel->type_name << " of " << one.kernel->source << " has no case; launched by "
           << *one.operations.begin();
@@ -138,14 +131,14 @@ TEST_P(race_test, runs_without_faults_and_gives_right_numbers) {
   const sycl::device device = select_device("cpu");
   const sycl::queue queue(device, sycl::property::queue::in_order());
   context own(queue);
-  state_of(own).device.fp64 = GetParam().has_fp64;
   const race_results expected = GetParam().run(own);
+  device_properties simulated = properties(device);
+  simulated.fp64 = GetParam().has_fp64;
   for (const variant& one : variants(GetParam().name)) {
     SCOPED_TRACE("layout " + std::to_string(one.layout) + ", sub-groups of " + std::to_string(one.how.sub_group_size));
-    context ctx(queue, bench::gpu_layouts(properties(device))[one.layout]);
-    race_runner runner(one.how);
-    state_of(ctx).runner = &runner;
-    state_of(ctx).device.fp64 = GetParam().has_fp64;
+    race_runner runner(simulated, one.how);
+    context ctx(queue, bench::gpu_layouts(simulated)[one.layout]);
+    detail::run_kernels_by(ctx, runner);
     try {
       for (const auto& [name, numbers] : GetParam().run(ctx)) {
         EXPECT_LE(relative_difference(numbers, expected.at(name)), GetParam().bound) << name;

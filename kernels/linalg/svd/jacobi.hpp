@@ -256,6 +256,7 @@ struct svd_jacobi {
       }
       items.all.barrier();
       const T length = root(dot(items, x, x));
+      items.all.barrier();  // every group has read x
       for (std::int64_t r = items.all.rank(); r < m; r += items.all.size()) x[r] /= length;
       items.all.barrier();
     }

@@ -1,6 +1,7 @@
 #include "kernels/linalg/block_sums.hpp"
 #include "kernels/linalg/column_reduce.hpp"
 #include "kernels/linalg/elementwise.hpp"
+#include "kernels/linalg/fill_random.hpp"
 #include "kernels/linalg/gemm_tiled.hpp"
 #include "kernels/linalg/least_squares.hpp"
 #include "kernels/linalg/qr_chunks.hpp"
@@ -18,8 +19,11 @@ namespace nullscope::races {
 kernel_table linalg_kernels() {
   using namespace kernels;
   return rows<
-      back_substitution<double, 1>, back_substitution<float, 1>, block_sums<double, 1, 256>, block_sums<double, 1, 32>,
-      block_sums<float, 1, 256>, block_sums<float, 1, 32>, column_reduce<double, reduction::sum, 1, 256>,
+      fill_random<double, false, 1, 256>, fill_random<double, false, 1, 32>, fill_random<double, true, 1, 256>,
+      fill_random<double, true, 1, 32>, fill_random<float, false, 1, 256>, fill_random<float, false, 1, 32>,
+      fill_random<float, true, 1, 256>, fill_random<float, true, 1, 32>, back_substitution<double, 1>,
+      back_substitution<float, 1>, block_sums<double, 1, 256>, block_sums<double, 1, 32>, block_sums<float, 1, 256>,
+      block_sums<float, 1, 32>, column_reduce<double, reduction::sum, 1, 256>,
       column_reduce<double, reduction::sum, 1, 32>, column_reduce<float, reduction::sum, 1, 256>,
       column_reduce<float, reduction::sum, 1, 32>, gemm_tiled<bfloat16, float, gemm_shape<1, 8, 4, 16, 16, 16>>,
       gemm_tiled<double, double, gemm_shape<1, 4, 4, 16, 16, 16>>,
@@ -50,7 +54,7 @@ kernel_table linalg_kernels() {
       row_reduce<float, reduction::sum, 1, 32>, row_reduce<float, reduction::sum_of_squares, 1, 256>,
       row_reduce<float, reduction::sum_of_squares, 1, 32>, row_softmax<double, 1, 256, false>,
       row_softmax<double, 1, 32, false>, row_softmax<float, 1, 256, false>, row_softmax<float, 1, 32, false>,
-      svd_jacobi<double, 1>, svd_jacobi<float, 1>, svd_rank<double>, svd_rank<float>,
+      svd_jacobi<double, 1, 16>, svd_jacobi<float, 1, 16>, svd_rank<double>, svd_rank<float>,
       to_panels<bfloat16, float, 1, 16, 32>, to_panels<bfloat16, float, 1, 16, 4>, to_panels<double, double, 1, 16, 32>,
       to_panels<double, double, 1, 16, 4>, to_panels<float, float, 1, 16, 32>, to_panels<float, float, 1, 16, 4>,
       transpose_tiles<bfloat16, 1, 256, false>, transpose_tiles<double, 1, 256, false>,

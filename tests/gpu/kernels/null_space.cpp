@@ -10,7 +10,7 @@ namespace nullscope::races {
 
 kernel_table null_space_kernels() {
   using namespace kernels;
-  return rows<append_last_columns<double>, append_last_columns<float>, append_ones<double>, append_ones<float>,
+  return rows<append_last_columns<double>, append_last_columns<float>, append_ones<double, 64>, append_ones<float, 64>,
               complement_of_columns<double, 1>, complement_of_columns<float, 1>, keep_first_columns<double>,
               keep_first_columns<float>, logits_of_rows<double>, logits_of_rows<float>,
               simplex_differences<double, 1, 256>, simplex_differences<double, 1, 32>,

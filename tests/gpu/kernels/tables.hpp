@@ -9,7 +9,6 @@ namespace nullscope::races {
 
 kernel_table attention_kernels();
 kernel_table attribution_kernels();
-kernel_table core_kernels();
 kernel_table explain_kernels();
 kernel_table linalg_kernels();
 kernel_table model_kernels();
