@@ -36,7 +36,8 @@ struct settings {
   std::uint32_t order = 0;  ///< seed of the order of work-groups and of work-items between barriers; 0: ascending
   /// "kernels/linalg/row.hpp:33": barriers that are called from one of these lines are left out.
   std::vector<std::string> without_barriers = {};
-  std::set<std::string>* passed_lines = nullptr;  ///< gets the lines of all barriers that were passed, and their callers
+  std::set<std::string>* passed_lines =
+      nullptr;  ///< gets the lines of all barriers that were passed, and their callers
 };
 
 enum class fault_kind { race, divergence, outside_of_local_memory, unwritten_local_memory };
