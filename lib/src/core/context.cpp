@@ -29,7 +29,7 @@ context::~context() = default;
 
 sycl::queue& context::queue() { return state_->queue; }
 const sycl::queue& context::queue() const { return state_->queue; }
-const device_properties& context::device() const { return state_->device; }
+const device_properties& context::device() const { return *state_->device; }
 const lane_layout& context::layout() const { return state_->layout; }
 
 void context::use_workspace(std::span<std::byte> memory) { state_->device_memory.use(memory); }
@@ -52,7 +52,7 @@ struct detail::context_access {
 void detail::run_kernels_by(context& ctx, kernel_runner& runner) {
   context_state& state = context_access::state(ctx);
   state.runner = &runner;
-  state.device = runner.device();
+  state.device = &runner.device();
 }
 
 context detail::sibling_of(const context& ctx) {

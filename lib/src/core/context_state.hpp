@@ -29,7 +29,7 @@ struct recorded_step {
 struct context_state {
   context_state(sycl::queue of, const lane_layout& chosen)
       : queue(std::move(of)),
-        device(properties(queue.get_device())),
+        device(&properties(queue.get_device())),
         layout(chosen),
         is_in_order(queue.is_in_order()),
         device_memory(block_source::of_device(queue, sycl::usm::alloc::device)),
@@ -48,7 +48,7 @@ struct context_state {
   context_state& operator=(const context_state&) = delete;
 
   sycl::queue queue;
-  device_properties device;  // the queue's, or what a runner stands for
+  const device_properties* device;  // the queue's, or what a runner stands for
   lane_layout layout;
   bool is_in_order;
 

@@ -14,7 +14,7 @@ class kernel_runner {
  public:
   virtual ~kernel_runner() = default;
 
-  /// What the functions of the library shall take the device for.
+  /// What the functions of the library shall take the device for; lives as long as the runner.
   virtual const device_properties& device() const = 0;
 
   /// Returns when the launch is complete. `functor` holds the bytes of the kernel.

@@ -267,14 +267,14 @@ void* operation::take_bytes(std::int64_t count, std::size_t element_bytes, memor
 
 std::size_t operation::allocated_local_bytes(std::size_t local_bytes) const {
   const detail::context_state& state = *ctx_.state_;
-  if (std::cmp_greater(local_bytes, state.device.usable_local_bytes())) {
+  if (std::cmp_greater(local_bytes, state.device->usable_local_bytes())) {
     throw unsupported_device(fmt::format("{}: a kernel needs {} bytes of local memory, {} has {}", name_, local_bytes,
-                                         state.device.name, state.device.usable_local_bytes()));
+                                         state.device->name, state.device->usable_local_bytes()));
   }
   const std::size_t bytes = local_bytes + detail::local_alignment;
 #ifdef __ADAPTIVECPP__
   // It compiles a kernel again for every size. A CPU, whose local memory is memory like any other, sees few of them.
-  if (state.device.kind == device_kind::cpu) return std::bit_ceil(bytes);
+  if (state.device->kind == device_kind::cpu) return std::bit_ceil(bytes);
 #endif
   return bytes;
 }
