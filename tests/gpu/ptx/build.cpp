@@ -270,9 +270,11 @@ class builder : public operand_rows {
       i.predicate = read(guard, type::pred);
       i.is_negated = s.is_negated;
     }
-    if (!add_flow(s, i) && !add_parameter_move(s, i) && !decode_integer(s, *this, i) && !decode_float(s, *this, i) &&
-        !decode_convert(s, *this, i) && !decode_memory(s, *this, i) && !decode_atomic(s, *this, i) &&
-        !decode_warp(s, *this, i) && !decode_matrix(s, *this, i)) {
+    static constexpr decltype(&decode_move) decoders[] = {
+        decode_move,    decode_integer, decode_bits,   decode_comparison, decode_float,
+        decode_convert, decode_memory,  decode_atomic, decode_warp,       decode_matrix};
+    const auto knows = [&](auto decode) { return decode(s, *this, i); };
+    if (!add_flow(s, i) && !add_parameter_move(s, i) && std::none_of(std::begin(decoders), std::end(decoders), knows)) {
       throw failure("this instruction is not known");
     }
     code_.instructions.push_back(std::move(i));

@@ -83,7 +83,10 @@ class operand_rows {
 type type_of(const statement& s);
 
 // Each fills in what it knows, and returns false if the instruction is none of its kind.
+bool decode_move(const statement& s, operand_rows& rows, instruction& i);
 bool decode_integer(const statement& s, operand_rows& rows, instruction& i);
+bool decode_bits(const statement& s, operand_rows& rows, instruction& i);
+bool decode_comparison(const statement& s, operand_rows& rows, instruction& i);
 bool decode_float(const statement& s, operand_rows& rows, instruction& i);
 bool decode_convert(const statement& s, operand_rows& rows, instruction& i);
 bool decode_memory(const statement& s, operand_rows& rows, instruction& i);
