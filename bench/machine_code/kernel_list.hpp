@@ -19,7 +19,7 @@ struct listed_kernel {
   std::set<std::string> operations;  ///< the public functions that launch it
 };
 
-/// The teams that the library chooses on GPUs: small ones for short rows, large ones for long rows, and the shapes of
+/// The groups that the library chooses on GPUs: small ones for short rows, large ones for long rows, and the shapes of
 /// kernels whose blocks do not fit a small local memory.
 std::vector<lane_layout> gpu_layouts(const device_properties& device);
 

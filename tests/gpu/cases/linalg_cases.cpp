@@ -93,7 +93,7 @@ race_results run_range_basis(context& ctx) {
   return {{"s", as_doubles(s.to_host())}, {"rank", as_doubles(rank.to_host())}};
 }
 
-/// Rows that are longer than a large team, in a column layout too.
+/// Rows that are longer than a large group, in a column layout too.
 template <class T>
 race_results run_rows(context& ctx) {
   const tensor<T> x = numbers<T>(ctx, {3, 5, 1100}, 7);

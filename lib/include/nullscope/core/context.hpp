@@ -15,8 +15,8 @@
 
 namespace nullscope {
 
-/// With vectors (CPUs) a work-group is one work-item, and its lanes are the elements of a vector register. Without
-/// (GPUs) a lane is a work-item, and a group of them shares a row, a tile or a matrix.
+/// The CPU or GPU mapping, vector width and group size. On a CPU a work-group is one work-item, whose lanes are the
+/// elements of a vector register. On a GPU a lane is a work-item, and a group of them shares a row, tile or matrix.
 struct lane_layout {
   std::int64_t vector_bytes = 0;       ///< 32 or 64; 0: a lane is a work-item
   std::int64_t long_vector_bytes = 0;  ///< of kernels whose steps wait for one another: may be two registers; 32 or 64
@@ -40,8 +40,8 @@ struct lane_layout {
 /// "vectors of 64 bytes", "groups of 256 work-items"
 std::string to_string(const lane_layout& layout);
 
-// The handle that every function of the library takes first: a queue with what is known of its device, the layout of
-// the kernels, the compiled kernels, and temporary memory.
+// The handle that every function of the library takes first. It wraps a SYCL queue and caches device properties, the
+// layout of the kernels, compiled kernels and scratch memory.
 //
 //   nullscope::context ctx(select_device("gpu"));
 //   attention(ctx, {q, k, v}, {.out = out, .log_sum_exp = lse}, {.causal = true}, {ready});

@@ -99,7 +99,7 @@ constexpr view<T, Rank> slice(view<T, Rank> x, int dimension, std::int64_t begin
   return x;
 }
 
-/// Index `index` of one dimension, which goes: select(x, 0, b) is matrix b of a batch.
+/// Fixes one dimension at `index` and drops it: select(x, 0, b) is matrix b of a batch.
 template <class T, int Rank>
 constexpr view<T, Rank - 1> select(const view<T, Rank>& x, int dimension, std::int64_t index) {
   static_assert(Rank >= 2);
