@@ -5,9 +5,10 @@ include_guard(GLOBAL)
 find_file(NULLSCOPE_LIBDEVICE libdevice.10.bc PATHS "$ENV{CUDA_HOME}" "$ENV{CUDA_PATH}" /usr/local/cuda
           PATH_SUFFIXES nvvm/libdevice NO_DEFAULT_PATH)
 if(NOT NULLSCOPE_LIBDEVICE)
+  include("${PROJECT_SOURCE_DIR}/lib/cmake/oneapi.cmake")  # where wheels are kept, and what fetches them
   set(nvvm_version 13.0.88)
   set(nvvm_wheels "${nullscope_cache}/nvidia-nvvm-${nvvm_version}")
-  execute_process(COMMAND "${CMAKE_COMMAND}" "-DPREFIX=${nvvm_wheels}" "-DWHEELS=nvidia-nvvm==${nvvm_version}" -DNOTE=200\ MB
+  execute_process(COMMAND "${CMAKE_COMMAND}" "-DPREFIX=${nvvm_wheels}" "-DWHEELS=nvidia-nvvm==${nvvm_version}" "-DNOTE=160 MB"
                           -P "${nullscope_provision_script}" COMMAND_ERROR_IS_FATAL ANY)
   file(GLOB_RECURSE found "${nvvm_wheels}/lib/libdevice.10.bc")
   set(NULLSCOPE_LIBDEVICE "${found}" CACHE FILEPATH "CUDA's mathematical functions" FORCE)
