@@ -16,18 +16,70 @@
 namespace nullscope {
 namespace {
 
-using detail::entry_count, detail::is_dense, detail::leading_dimension, detail::memory_of;
+using detail::array_part, detail::slalom_layout, detail::slalom_lengths;
 
 constexpr std::int64_t batch_bytes = std::int64_t{1} << 29;  // of temporary memory for the fits that run together
 
-/// Memory that is handed out piece by piece.
+/// The address of a part of an array, null if the fit has no such part.
 template <class T>
-struct piece_by_piece {
-  T* next;
-  T* take(std::int64_t count) {
-    T* const result = next;
-    next += count;
-    return result;
+T* address(T* array, const array_part& part) {
+  return part.count > 0 ? array + part.first : nullptr;
+}
+
+/// The operands of a batch of fits, as they are copied to the device.
+template <class T>
+class operand_arrays {
+ public:
+  explicit operand_arrays(const slalom_lengths& lengths)
+      : numbers(static_cast<std::size_t>(lengths.numbers)),
+        indices(static_cast<std::size_t>(lengths.indices)),
+        tokens(static_cast<std::size_t>(lengths.tokens)) {}
+
+  void fill(const slalom_queries& q, const slalom_layout& at) {
+    T* const count = numbers.data() + at.count.first;  // zeros so far
+    T* const root_weight = numbers.data() + at.root_weight.first;
+    T* const weight_up_to = numbers.data() + at.weight_up_to.first;
+    T* const target = numbers.data() + at.target.first;
+    double total = 0;
+    for (std::int64_t i = 0; i < at.queries; ++i) {
+      const auto query = static_cast<std::size_t>(i);
+      for (std::int64_t e = q.begin[query]; e < q.begin[query + 1]; ++e) {
+        const auto entry = static_cast<std::size_t>(e);
+        count[at.place(i, q.token[entry], e)] = static_cast<T>(q.count[entry]);
+      }
+      root_weight[i] = static_cast<T>(std::sqrt(q.weight[query]));
+      weight_up_to[i] = static_cast<T>(total += q.weight[query]);
+      for (std::int64_t c = 0; c < at.classes; ++c) {
+        const double y = q.targets[static_cast<std::size_t>(i * at.classes + c)];
+        target[c * at.queries + i] = static_cast<T>(y * std::sqrt(q.weight[query]));
+      }
+    }
+    if (!at.dense) fill_columns(q, at);
+  }
+
+  std::vector<T> numbers;
+  std::vector<std::int64_t> indices;
+  std::vector<std::int32_t> tokens;
+
+ private:
+  /// Entries by query and by token.
+  void fill_columns(const slalom_queries& q, const slalom_layout& at) {
+    std::ranges::copy(q.begin, indices.data() + at.row_begin.first);
+    std::ranges::copy(q.token, tokens.data() + at.token.first);
+    std::int64_t* const column_begin = indices.data() + at.column_begin.first;
+    std::int64_t* const column_entry = indices.data() + at.column_entry.first;
+    std::int32_t* const entry_query = tokens.data() + at.entry_query.first;
+    for (const std::int32_t t : q.token) ++column_begin[t + 1];
+    for (std::int64_t t = 0; t < at.tokens; ++t) column_begin[t + 1] += column_begin[t];
+    std::vector<std::int64_t> next(column_begin, column_begin + at.tokens);
+    for (std::int64_t i = 0; i < at.queries; ++i) {
+      const auto query = static_cast<std::size_t>(i);
+      for (std::int64_t e = q.begin[query]; e < q.begin[query + 1]; ++e) {
+        const auto token = static_cast<std::size_t>(q.token[static_cast<std::size_t>(e)]);
+        column_entry[next[token]++] = e;
+        entry_query[e] = static_cast<std::int32_t>(i);
+      }
+    }
   }
 };
 
@@ -35,21 +87,21 @@ struct piece_by_piece {
 template <class T>
 class fit_batch {
  public:
-  fit_batch(context& ctx, std::span<const slalom_queries> problems, const slalom_options& options)
-      : ctx_(ctx), problems_(problems), options_(options) {
-    for (const slalom_queries& q : problems) append(q);
-    numbers_ = tensor<T>(ctx, {static_cast<std::int64_t>(host_numbers_.size())}, host_numbers_);
-    indices_ = tensor<std::int64_t>(ctx, {static_cast<std::int64_t>(host_indices_.size())}, host_indices_);
-    tokens_ = tensor<std::int32_t>(ctx, {static_cast<std::int64_t>(host_tokens_.size())}, host_tokens_);
-    std::int64_t results = 0, memory = 0;
-    for (const slalom_queries& q : problems) {
-      results += result_count(q);
-      memory += memory_of(q, options.errors);
-      longest_ = std::max(longest_, q.tokens);
-      classes_ = std::max(classes_, q.classes);
+  /// layouts[i] is that of problems[i] in arrays of these lengths.
+  fit_batch(context& ctx, std::span<const slalom_queries> problems, std::span<const slalom_layout> layouts,
+            const slalom_lengths& lengths, const slalom_options& options)
+      : ctx_(ctx), problems_(problems), layouts_(layouts), options_(options) {
+    operand_arrays<T> operands(lengths);
+    for (std::size_t i = 0; i < problems.size(); ++i) operands.fill(problems[i], layouts[i]);
+    for (const slalom_layout& at : layouts) {
+      longest_ = std::max(longest_, at.tokens);
+      classes_ = std::max(classes_, at.classes);
     }
-    results_ = tensor<T>(ctx, {results}, std::vector<T>(static_cast<std::size_t>(results)));
-    memory_ = tensor<T>(ctx, {memory});
+    numbers_ = tensor<T>(ctx, {lengths.numbers}, operands.numbers);
+    indices_ = tensor<std::int64_t>(ctx, {lengths.indices}, operands.indices);
+    tokens_ = tensor<std::int32_t>(ctx, {lengths.tokens}, operands.tokens);
+    results_ = tensor<T>(ctx, {lengths.results}, std::vector<T>(static_cast<std::size_t>(lengths.results)));
+    memory_ = tensor<T>(ctx, {lengths.memory});
     describe();
   }
 
@@ -77,100 +129,64 @@ class fit_batch {
   }
 
  private:
-  /// importance, value, figures, and the errors of both with their covariance
-  static std::int64_t result_count(const slalom_queries& q) {
-    return q.tokens * (2 + 3 * q.classes) + kernels::slalom_figures;
-  }
-
-  void append(const slalom_queries& q) {
-    const std::int64_t ld = leading_dimension(q);
-    if (is_dense(q)) {
-      const std::size_t first = host_numbers_.size();
-      host_numbers_.resize(first + static_cast<std::size_t>(q.size() * ld));
-      for (std::int64_t i = 0; i < q.size(); ++i) {
-        for (auto e = q.begin[static_cast<std::size_t>(i)]; e < q.begin[static_cast<std::size_t>(i) + 1]; ++e) {
-          const auto entry = static_cast<std::size_t>(e);
-          host_numbers_[first + static_cast<std::size_t>(i * ld + q.token[entry])] = static_cast<T>(q.count[entry]);
-        }
-      }
-    } else {
-      for (const double n : q.count) host_numbers_.push_back(static_cast<T>(n));
-      append_columns(q);
-    }
-    double total = 0;
-    for (const double weight : q.weight) host_numbers_.push_back(static_cast<T>(std::sqrt(weight)));
-    for (const double weight : q.weight) host_numbers_.push_back(static_cast<T>(total += weight));
-    for (std::int64_t c = 0; c < q.classes; ++c) {
-      for (std::int64_t i = 0; i < q.size(); ++i) {
-        const double y = q.targets[static_cast<std::size_t>(i * q.classes + c)];
-        host_numbers_.push_back(static_cast<T>(y * std::sqrt(q.weight[static_cast<std::size_t>(i)])));
-      }
-    }
-  }
-
-  /// begin, then the entries of each token; tokens, then the query of each entry.
-  void append_columns(const slalom_queries& q) {
-    host_indices_.insert(host_indices_.end(), q.begin.begin(), q.begin.end());
-    std::vector<std::int64_t> columns(static_cast<std::size_t>(q.tokens) + 1);
-    for (const std::int32_t t : q.token) ++columns[static_cast<std::size_t>(t) + 1];
-    for (std::size_t t = 1; t < columns.size(); ++t) columns[t] += columns[t - 1];
-    host_indices_.insert(host_indices_.end(), columns.begin(), columns.end());
-    std::vector<std::int64_t> entries(q.token.size());
-    for (std::size_t e = 0; e < q.token.size(); ++e) {
-      entries[static_cast<std::size_t>(columns[static_cast<std::size_t>(q.token[e])]++)] = static_cast<std::int64_t>(e);
-    }
-    host_indices_.insert(host_indices_.end(), entries.begin(), entries.end());
-    host_tokens_.insert(host_tokens_.end(), q.token.begin(), q.token.end());
-    for (std::int64_t i = 0; i < q.size(); ++i) {
-      const std::int64_t count = q.begin[static_cast<std::size_t>(i) + 1] - q.begin[static_cast<std::size_t>(i)];
-      host_tokens_.insert(host_tokens_.end(), static_cast<std::size_t>(count), static_cast<std::int32_t>(i));
-    }
-  }
-
   void describe() {
-    piece_by_piece<const T> numbers{numbers_.data()};
-    piece_by_piece<const std::int64_t> indices{indices_.data()};
-    piece_by_piece<const std::int32_t> tokens{tokens_.data()};
-    piece_by_piece<T> memory{memory_.data()}, results{results_.data()};
-    std::vector<kernels::slalom_problem<T>> all;
+    std::vector<kernels::slalom_problem<T>> problems;
     std::vector<kernels::slalom_error_memory<T>> errors;
-    for (const slalom_queries& q : problems_) {
-      kernels::slalom_problem<T> p{};
-      const std::int64_t ld = leading_dimension(q), matrix = q.tokens * ld, entries = entry_count(q);
-      p.queries = q.size(), p.tokens = q.tokens, p.classes = q.classes, p.ld = ld, p.dense = is_dense(q);
-      p.count = numbers.take(entries);
-      p.root_weight = numbers.take(p.queries);
-      p.weight_up_to = numbers.take(p.queries);
-      p.target = numbers.take(p.queries * p.classes);
-      if (!p.dense) {
-        p.row_begin = indices.take(p.queries + 1);
-        p.column_begin = indices.take(p.tokens + 1);
-        p.column_entry = indices.take(entries);
-        p.token = tokens.take(entries);
-        p.entry_query = tokens.take(entries);
-      }
-      p.factor = memory.take(matrix), p.reduced = memory.take(matrix), p.work = memory.take(matrix);
-      p.vectors = memory.take(kernels::slalom_vectors * ld);
-      kernels::slalom_error_memory<T> m{};
-      if (options_.errors) {
-        m.value_inverse = memory.take(matrix), m.step_inverse = memory.take(matrix);
-        m.follow = memory.take(p.classes * matrix), m.follow_transposed = memory.take(p.classes * matrix);
-        for (T** block : {&m.pulls, &m.moves, &m.values}) *block = memory.take(kernels::slalom_block * ld);
-        m.sums = memory.take((1 + 2 * p.classes) * ld);
-      }
-      p.alpha = memory.take(entries);
-      p.slope = memory.take(std::max(entries, (1 + p.classes) * ld));
-      p.residual = memory.take(p.classes * p.queries);
-      p.importance = results.take(p.tokens), p.value = results.take(p.classes * p.tokens);
-      p.figures = results.take(kernels::slalom_figures);
-      m.importance_error = results.take(p.tokens), m.value_error = results.take(p.classes * p.tokens);
-      m.covariance = results.take(p.classes * p.tokens);
-      all.push_back(p);
-      errors.push_back(m);
+    for (const slalom_layout& at : layouts_) {
+      problems.push_back(problem_of(at));
+      errors.push_back(error_memory_of(at));
     }
-    const auto count = static_cast<std::int64_t>(all.size());
-    descriptions_ = tensor<kernels::slalom_problem<T>>(ctx_, {count}, all);
+    const auto count = static_cast<std::int64_t>(layouts_.size());
+    descriptions_ = tensor<kernels::slalom_problem<T>>(ctx_, {count}, problems);
     error_descriptions_ = tensor<kernels::slalom_error_memory<T>>(ctx_, {count}, errors);
+  }
+
+  kernels::slalom_problem<T> problem_of(const slalom_layout& at) {
+    const auto number = [&](const array_part& part) { return address<const T>(numbers_.data(), part); };
+    const auto index = [&](const array_part& part) { return address<const std::int64_t>(indices_.data(), part); };
+    const auto token = [&](const array_part& part) { return address<const std::int32_t>(tokens_.data(), part); };
+    const auto memory = [&](const array_part& part) { return address(memory_.data(), part); };
+    const auto result = [&](const array_part& part) { return address(results_.data(), part); };
+    return {.queries = at.queries,
+            .tokens = at.tokens,
+            .classes = at.classes,
+            .ld = at.ld,
+            .dense = at.dense,
+            .row_begin = index(at.row_begin),
+            .column_begin = index(at.column_begin),
+            .column_entry = index(at.column_entry),
+            .token = token(at.token),
+            .entry_query = token(at.entry_query),
+            .count = number(at.count),
+            .root_weight = number(at.root_weight),
+            .weight_up_to = number(at.weight_up_to),
+            .target = number(at.target),
+            .alpha = memory(at.alpha),
+            .slope = memory(at.slope),
+            .residual = memory(at.residual),
+            .factor = memory(at.factor),
+            .reduced = memory(at.reduced),
+            .work = memory(at.work),
+            .vectors = memory(at.vectors),
+            .importance = result(at.importance),
+            .value = result(at.value),
+            .figures = result(at.figures)};
+  }
+
+  kernels::slalom_error_memory<T> error_memory_of(const slalom_layout& at) {
+    const auto memory = [&](const array_part& part) { return address(memory_.data(), part); };
+    const auto result = [&](const array_part& part) { return address(results_.data(), part); };
+    return {.value_inverse = memory(at.value_inverse),
+            .step_inverse = memory(at.step_inverse),
+            .follow = memory(at.follow),
+            .follow_transposed = memory(at.follow_transposed),
+            .pulls = memory(at.pulls),
+            .moves = memory(at.moves),
+            .values = memory(at.values),
+            .sums = memory(at.sums),
+            .importance_error = result(at.importance_error),
+            .value_error = result(at.value_error),
+            .covariance = result(at.covariance)};
   }
 
   template <int Items>
@@ -201,21 +217,19 @@ class fit_batch {
 
   std::vector<slalom_model> collect() {
     const std::vector<T> numbers = results_.to_host();
-    piece_by_piece<const T> from{numbers.data()};
-    const auto doubles = [&](std::int64_t count) {
-      const T* const data = from.take(count);
-      return std::vector<double>(data, data + count);
+    const auto doubles = [&](const array_part& part) {
+      const T* const data = numbers.data() + part.first;
+      return std::vector<double>(data, data + part.count);
     };
     std::vector<slalom_model> models;
-    for (const slalom_queries& q : problems_) {
+    for (std::size_t i = 0; i < problems_.size(); ++i) {
+      const slalom_queries& q = problems_[i];
+      const slalom_layout& at = layouts_[i];
       slalom_model model;
       model.classes = q.classes;
-      model.importance = doubles(q.tokens);
-      model.value = doubles(q.classes * q.tokens);
-      const std::vector<double> figures = doubles(kernels::slalom_figures);
-      model.importance_error = doubles(q.tokens);
-      model.value_error = doubles(q.classes * q.tokens);
-      model.covariance = doubles(q.classes * q.tokens);
+      model.importance = doubles(at.importance);
+      model.value = doubles(at.value);
+      const std::vector<double> figures = doubles(at.figures);
       double total = 0;
       for (const double weight : q.weight) total += weight;
       model.mean_squared_error = figures[kernels::sum_of_squares] / (total * static_cast<double>(q.classes));
@@ -224,8 +238,10 @@ class fit_batch {
       for (double& s : model.importance) s += options_.sum / static_cast<double>(q.tokens);
       const std::int64_t free_classes = std::max<std::int64_t>(1, q.classes - 1);
       model.has_enough_queries = free_classes * detail::different_queries(q) >= (1 + free_classes) * q.tokens - 1;
-      if (!options_.errors) {
-        model.importance_error.clear(), model.value_error.clear(), model.covariance.clear();
+      if (options_.errors) {
+        model.importance_error = doubles(at.importance_error);
+        model.value_error = doubles(at.value_error);
+        model.covariance = doubles(at.covariance);
       }
       for (std::size_t j = 0; j < model.importance_error.size(); ++j) {
         if (std::isinf(model.importance_error[j])) model.without_importance.push_back(static_cast<std::int32_t>(j));
@@ -237,10 +253,8 @@ class fit_batch {
 
   context& ctx_;
   std::span<const slalom_queries> problems_;
+  std::span<const slalom_layout> layouts_;
   const slalom_options& options_;
-  std::vector<T> host_numbers_;
-  std::vector<std::int64_t> host_indices_;
-  std::vector<std::int32_t> host_tokens_;
   tensor<T> numbers_, results_, memory_, moments_;
   tensor<std::int64_t> indices_, steps_;
   tensor<std::int32_t> tokens_;
@@ -256,11 +270,14 @@ std::vector<slalom_model> fit_all(context& ctx, std::span<const slalom_queries> 
   std::size_t first = 0;
   while (first < problems.size()) {  // as many at a time as the memory allows, at least one
     std::size_t last = first;
-    std::int64_t bytes = 0;
-    while (last < problems.size() && (last == first || bytes < batch_bytes)) {
-      bytes += memory_of(problems[last++], options.errors) * static_cast<std::int64_t>(sizeof(T));
+    slalom_lengths lengths;
+    std::vector<slalom_layout> layouts;
+    while (last < problems.size() &&
+           (last == first || lengths.memory * static_cast<std::int64_t>(sizeof(T)) < batch_bytes)) {
+      layouts.emplace_back(problems[last++], options.errors, lengths);
     }
-    for (slalom_model& model : fit_batch<T>(ctx, problems.subspan(first, last - first), options).fit()) {
+    fit_batch<T> batch(ctx, problems.subspan(first, last - first), layouts, lengths, options);
+    for (slalom_model& model : batch.fit()) {
       models.push_back(std::move(model));
     }
     first = last;

@@ -20,6 +20,18 @@ namespace {
   throw invalid_argument(fmt::format("fit_slalom: problem {} {}", problem, why));
 }
 
+/// Queries that hold most of the tokens are kept as full rows, whose products are those of matrices.
+bool is_dense(const slalom_queries& q) {
+  return static_cast<std::int64_t>(q.token.size()) * 3 > q.size() * q.tokens && q.tokens > 8;
+}
+
+/// The next `count` elements of an array that is `length` long so far.
+array_part append(std::int64_t& length, std::int64_t count) {
+  const array_part part{length, count};
+  length += count;
+  return part;
+}
+
 }  // namespace
 
 void check_queries(std::size_t number, const slalom_queries& q) {
@@ -63,14 +75,38 @@ void check_targets(std::span<const slalom_queries> problems) {
                           failed);
 }
 
-std::int64_t leading_dimension(const slalom_queries& q) { return padded_row(q.tokens); }
-
-bool is_dense(const slalom_queries& q) {
-  return static_cast<std::int64_t>(q.token.size()) * 3 > q.size() * q.tokens && q.tokens > 8;
-}
-
-std::int64_t entry_count(const slalom_queries& q) {
-  return is_dense(q) ? q.size() * leading_dimension(q) : static_cast<std::int64_t>(q.token.size());
+slalom_layout::slalom_layout(const slalom_queries& q, bool errors, slalom_lengths& lengths)
+    : queries(q.size()), tokens(q.tokens), classes(q.classes), ld(padded_row(q.tokens)), dense(is_dense(q)) {
+  const std::int64_t matrix = tokens * ld, block = kernels::slalom_block * ld;
+  const std::int64_t entries = dense ? queries * ld : static_cast<std::int64_t>(q.token.size());
+  count = append(lengths.numbers, entries);
+  root_weight = append(lengths.numbers, queries);
+  weight_up_to = append(lengths.numbers, queries);
+  target = append(lengths.numbers, classes * queries);
+  if (!dense) {
+    row_begin = append(lengths.indices, queries + 1);
+    column_begin = append(lengths.indices, tokens + 1);
+    column_entry = append(lengths.indices, entries);
+    token = append(lengths.tokens, entries);
+    entry_query = append(lengths.tokens, entries);
+  }
+  for (array_part* part : {&factor, &reduced, &work}) *part = append(lengths.memory, matrix);
+  vectors = append(lengths.memory, kernels::slalom_vectors * ld);
+  if (errors) {
+    for (array_part* part : {&value_inverse, &step_inverse}) *part = append(lengths.memory, matrix);
+    for (array_part* part : {&follow, &follow_transposed}) *part = append(lengths.memory, classes * matrix);
+    for (array_part* part : {&pulls, &moves, &values}) *part = append(lengths.memory, block);
+    sums = append(lengths.memory, (1 + 2 * classes) * ld);
+  }
+  alpha = append(lengths.memory, entries);
+  slope = append(lengths.memory, std::max(entries, (1 + classes) * ld));  // SGD keeps gradients here
+  residual = append(lengths.memory, classes * queries);
+  importance = append(lengths.results, tokens);
+  value = append(lengths.results, classes * tokens);
+  figures = append(lengths.results, kernels::slalom_figures);
+  importance_error = append(lengths.results, tokens);
+  value_error = append(lengths.results, classes * tokens);
+  covariance = append(lengths.results, classes * tokens);
 }
 
 std::int64_t different_queries(const slalom_queries& q) {
@@ -82,16 +118,6 @@ std::int64_t different_queries(const slalom_queries& q) {
     known.insert(std::move(key));
   }
   return static_cast<std::int64_t>(known.size());
-}
-
-std::int64_t memory_of(const slalom_queries& q, bool with_errors) {
-  const std::int64_t ld = leading_dimension(q), matrix = q.tokens * ld;
-  std::int64_t count = entry_count(q) + std::max(entry_count(q), (1 + q.classes) * ld) + q.classes * q.size() +
-                       3 * matrix + kernels::slalom_vectors * ld;
-  if (with_errors) {
-    count += (2 + 2 * q.classes) * matrix + 3 * kernels::slalom_block * ld + (1 + 2 * q.classes) * ld;
-  }
-  return count;
 }
 
 void count_as(slalom_queries& queries, std::int64_t samples) {
