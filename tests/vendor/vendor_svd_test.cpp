@@ -1,4 +1,4 @@
-/// What svd passes to cuSOLVER and makes of its results, by a stand-in that decomposes on the host.
+/// What svd passes to cuSOLVER and rocSOLVER and makes of their results, by stand-ins that decompose on the host.
 #include <dlfcn.h>
 
 #include <limits>
@@ -11,11 +11,6 @@
 namespace nullscope::test {
 namespace {
 
-const recorded_svd& last_call() {
-  void* const handle = dlopen(FAKE_CUSOLVER, RTLD_NOW | RTLD_NOLOAD);
-  return *reinterpret_cast<const recorded_svd* (*)()>(dlsym(handle, "last_svd"))();
-}
-
 /// Decompositions of a batch, on the host.
 template <class T>
 struct decomposed {
@@ -23,14 +18,30 @@ struct decomposed {
   std::vector<std::int32_t> status, sweeps;
 };
 
+enum class solver { cusolver, rocsolver };
+
 class vendor_svd_test : public device_test {
  protected:
   static constexpr std::int64_t batch = 3;
 
   void SetUp() override {
-    if (!GetParam().is_cpu()) GTEST_SKIP() << "the stand-in works on the host";
-    library_ = detail::cusolver::open(FAKE_CUSOLVER);
-    ASSERT_NE(library_, nullptr);
+    if (!GetParam().is_cpu()) GTEST_SKIP() << "the stand-ins work on the host";
+  }
+
+  static const char* file_of(solver library) { return library == solver::cusolver ? FAKE_CUSOLVER : FAKE_ROCSOLVER; }
+
+  const recorded_svd& last_call() const {
+    void* const handle = dlopen(file_of(library_), RTLD_NOW);
+    return *reinterpret_cast<const recorded_svd* (*)()>(dlsym(handle, "last_svd"))();
+  }
+
+  template <class T>
+  void decompose_by_library(operation& op, const detail::svd_problem<T>& problem) const {
+    if (library_ == solver::cusolver) {
+      detail::svd_cusolver(op, *detail::cusolver::open(FAKE_CUSOLVER), problem);
+    } else {
+      detail::svd_rocsolver(op, *detail::rocsolver::open(FAKE_ROCSOLVER), problem);
+    }
   }
 
   template <class T>
@@ -50,7 +61,7 @@ class vendor_svd_test : public device_test {
       problem.v = transposed(view<T, 3>(vt));
     }
     operation op(ctx_, "test");
-    detail::svd_cusolver(op, *library_, problem);
+    decompose_by_library(op, problem);
     op.submit_and_wait();
     return {std::move(numbers), s.to_host(), u.to_host(), vt.to_host(), status.to_host(), sweeps.to_host()};
   }
@@ -99,20 +110,23 @@ class vendor_svd_test : public device_test {
     for (std::int64_t b = 0; b < batch && u_columns > 0; ++b) expect_svd(x, b, m, n, u_columns);
   }
 
-  const detail::cusolver::functions* library_ = nullptr;
+  solver library_ = solver::cusolver;
 };
 
 INSTANTIATE_TEST_SUITE_P(devices, vendor_svd_test, testing::ValuesIn(devices()), device_name);
 
-TEST_P(vendor_svd_test, cusolver_gets_columns_and_its_results_arrive) {
-  check<float>(9, 5, 5, 'S');
-  check<float>(9, 5, 9, 'A');
-  check<float>(6, 6, 6, 'S');
-  check<float>(70, 3, 0, 'N');
-  check<float>(1, 1, 1, 'S');
-  if (!has_fp64()) return;
-  check<double>(7, 4, 4, 'S');
-  check<double>(7, 4, 7, 'A');
+TEST_P(vendor_svd_test, libraries_get_columns_and_their_results_arrive) {
+  for (const solver library : {solver::cusolver, solver::rocsolver}) {
+    library_ = library;
+    check<float>(9, 5, 5, 'S');
+    check<float>(9, 5, 9, 'A');
+    check<float>(6, 6, 6, 'S');
+    check<float>(70, 3, 0, 'N');
+    check<float>(1, 1, 1, 'S');
+    if (!has_fp64()) continue;
+    check<double>(7, 4, 4, 'S');
+    check<double>(7, 4, 7, 'A');
+  }
 }
 
 TEST_P(vendor_svd_test, has_a_status_for_each_matrix) {
@@ -120,14 +134,17 @@ TEST_P(vendor_svd_test, has_a_status_for_each_matrix) {
   std::vector<float> numbers = random_numbers<float>(batch * m * n, 3);
   numbers[0] = static_cast<float>(recorded_svd::refused);
   numbers[2 * m * n - 1] = std::numeric_limits<float>::quiet_NaN();
-  const decomposed<float> x = decompose(numbers, m, n, n);
-  EXPECT_EQ(x.status, (std::vector<std::int32_t>{svd_not_converged, svd_not_finite, svd_converged}));
-  EXPECT_FALSE(last_call().saw_not_finite) << "the library got NaN";
-  const auto is_nan = [](float value) { return std::isnan(value); };
-  EXPECT_TRUE(std::all_of(x.s.begin() + n, x.s.begin() + 2 * n, is_nan));
-  EXPECT_TRUE(std::all_of(x.u.begin() + m * n, x.u.begin() + 2 * m * n, is_nan));
-  EXPECT_TRUE(std::all_of(x.vt.begin() + n * n, x.vt.begin() + 2 * n * n, is_nan));
-  expect_svd(x, 2, m, n, n);
+  for (const solver library : {solver::cusolver, solver::rocsolver}) {
+    library_ = library;
+    const decomposed<float> x = decompose(numbers, m, n, n);
+    EXPECT_EQ(x.status, (std::vector<std::int32_t>{svd_not_converged, svd_not_finite, svd_converged}));
+    EXPECT_FALSE(last_call().saw_not_finite) << "the library got NaN";
+    const auto is_nan = [](float value) { return std::isnan(value); };
+    EXPECT_TRUE(std::all_of(x.s.begin() + n, x.s.begin() + 2 * n, is_nan));
+    EXPECT_TRUE(std::all_of(x.u.begin() + m * n, x.u.begin() + 2 * m * n, is_nan));
+    EXPECT_TRUE(std::all_of(x.vt.begin() + n * n, x.vt.begin() + 2 * n * n, is_nan));
+    expect_svd(x, 2, m, n, n);
+  }
 }
 
 }  // namespace

@@ -1,11 +1,8 @@
 #include <exception>
 #include <type_traits>
 
-#include "kernels/linalg/svd/unstage.hpp"
-#include "kernels/linalg/svd/vendor_stage.hpp"
-#include "lib/src/core/fill.hpp"
-#include "lib/src/core/ranges.hpp"
 #include "lib/src/linalg/svd_libraries.hpp"
+#include "lib/src/linalg/svd_staged.hpp"
 #include "lib/src/vendor/library_handles.hpp"
 #include "lib/src/vendor/native_command.hpp"
 
@@ -34,41 +31,27 @@ class session {
   std::lock_guard<std::mutex> lock_;
 };
 
-/// Matrices column by column, and what becomes of them.
+/// One matrix at a time, in memory that the library asks for.
 template <class T>
-struct staged_svd {
-  std::int64_t m, n, u_columns;
-  view<T, 3> a, u, vt;  // (batch, m, n), (batch, m, u_columns), (batch, n, n); the last two absent without vectors
-  view<T, 2> s;
-  view<std::int32_t, 1> not_finite, info;
+struct gesvd {
+  staged_svd<T> staged;
   std::size_t device_bytes = 0, host_bytes = 0;
   std::byte *device_memory = nullptr, *host_memory = nullptr;
 
   static constexpr data_type type = std::is_same_v<T, double> ? cublas::f64 : cublas::f32;
 
-  staged_svd(operation& op, const svd_problem<T>& problem)
-      : m(problem.m()),
-        n(problem.n()),
-        u_columns(problem.u_columns),
-        a(transposed(op.take_array<T>(problem.batch(), n, m))),
-        s(op.take_array<T>(problem.batch(), n)),
-        not_finite(op.take_array<std::int32_t>(problem.batch())),
-        info(op.take_array<std::int32_t>(problem.batch())) {
-    if (u_columns == 0) return;
-    u = transposed(op.take_array<T>(problem.batch(), u_columns, m));
-    vt = transposed(op.take_array<T>(problem.batch(), n, n));
-  }
-
-  signed char u_job() const { return u_columns == 0 ? 'N' : u_columns == m && m > n ? 'A' : 'S'; }
-  signed char vt_job() const { return u_columns == 0 ? 'N' : 'S'; }
+  signed char u_job() const { return !staged.has_vectors() ? 'N' : staged.is_full() ? 'A' : 'S'; }
+  signed char vt_job() const { return staged.has_vectors() ? 'S' : 'N'; }
 
   void ask_for_sizes(const functions& library, const session& with) {
+    const auto& [m, n, columns, a, u, vt, s, not_finite, info] = staged;
     const int status = library.svd_sizes(with.value, with.parameters, u_job(), vt_job(), m, n, type, a.data, m, type,
                                          s.data, type, u.data, m, type, vt.data, n, type, &device_bytes, &host_bytes);
     expect_success(status, "cusolverDnXgesvd_bufferSize");
   }
 
   void decompose(const functions& library, const session& with, std::int64_t b) const {
+    const auto& [m, n, columns, a, u, vt, s, not_finite, info] = staged;
     const auto of = [b](const auto& x) { return x.data == nullptr ? nullptr : x.data + b * x.stride[0]; };
     const int status =
         library.svd(with.value, with.parameters, u_job(), vt_job(), m, n, type, of(a), m, type, of(s), type, of(u), m,
@@ -94,37 +77,18 @@ void call_and_wait(const sycl::queue& like, Call call) {
 
 template <class T>
 void decompose_batch(operation& op, const functions& library, const svd_problem<T>& problem) {
-  constexpr std::int64_t items = 64;
-  const std::int64_t batch = problem.batch();
-  const auto work_items = [](std::int64_t count) { return groups_of(ceil_div(count, items), items); };
   library_handle& handle = handles_of<functions>().of(op.ctx().queue());
-  staged_svd<T> staged(op, problem);
-  call_and_wait(op.ctx().queue(),
-                [&](void* stream) { staged.ask_for_sizes(library, session(library, handle, stream)); });
-  staged.device_memory = op.take<std::byte>(static_cast<std::int64_t>(staged.device_bytes));
-  staged.host_memory = op.take_host<std::byte>(static_cast<std::int64_t>(staged.host_bytes));
-
-  fill_zero(op, staged.not_finite);
-  op.launch(work_items(batch * staged.m), 0, kernels::svd_stage<T>{problem.a, staged.a, staged.not_finite});
-  op.launch(work_items(batch * staged.m), 0, kernels::svd_blank<T>{staged.not_finite, staged.a});
-  op.run([=, &library, &handle](sycl::queue& queue, const events& dependencies) {
-    return enqueue_native(queue, dependencies, [=, &library, &handle](void* stream) {
-      const session with(library, handle, stream);
-      for (std::int64_t b = 0; b < batch; ++b) staged.decompose(library, with, b);
-    });
-  });
-  const kernels::svd_judge<T> judge{staged.not_finite, staged.info, staged.s, staged.u, staged.vt};
-  op.launch(work_items(batch * judge.rows()), 0, judge);
-  const kernels::svd_unstage<T> unstage{staged.s,
-                                        staged.u,
-                                        staged.vt,
-                                        staged.info,
-                                        problem.s,
-                                        problem.u,
-                                        staged.vt.data == nullptr ? view<T, 3>{} : transposed(problem.v),
-                                        problem.status,
-                                        problem.sweeps};
-  op.launch(groups_of(batch * unstage.rows(), 1), 0, unstage);
+  gesvd<T> work{staged_svd<T>(op, problem)};
+  call_and_wait(op.ctx().queue(), [&](void* stream) { work.ask_for_sizes(library, session(library, handle, stream)); });
+  work.device_memory = op.take<std::byte>(static_cast<std::int64_t>(work.device_bytes));
+  work.host_memory = op.take_host<std::byte>(static_cast<std::int64_t>(work.host_bytes));
+  decompose_staged(op, problem, work.staged,
+                   [=, &library, &handle, batch = problem.batch()](sycl::queue& queue, const events& dependencies) {
+                     return enqueue_native(queue, dependencies, [=, &library, &handle](void* stream) {
+                       const session with(library, handle, stream);
+                       for (std::int64_t b = 0; b < batch; ++b) work.decompose(library, with, b);
+                     });
+                   });
 }
 
 }  // namespace

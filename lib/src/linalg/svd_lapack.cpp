@@ -7,10 +7,10 @@ namespace {
 
 template <class T>
 void decompose_by_vendor(operation& op, const svd_problem<T>& problem) {
-  if (native_queue_of(op.ctx().queue()) == native_queue::cuda) {
-    svd_cusolver(op, *cusolver::library(), problem);
-  } else {
-    svd_onemkl(op, problem);
+  switch (native_queue_of(op.ctx().queue())) {
+    case native_queue::cuda: return svd_cusolver(op, *cusolver::library(), problem);
+    case native_queue::hip: return svd_rocsolver(op, *rocsolver::library(), problem);
+    case native_queue::none: return svd_onemkl(op, problem);
   }
 }
 
@@ -19,7 +19,7 @@ void decompose_by_vendor(operation& op, const svd_problem<T>& problem) {
 bool has_lapack(const context& ctx) {
   switch (native_queue_of(ctx.queue())) {
     case native_queue::cuda: return cusolver::library() != nullptr;
-    case native_queue::hip: return false;
+    case native_queue::hip: return rocsolver::library() != nullptr;
     case native_queue::none: break;
   }
   return has_onemkl_svd() && ctx.layout().has_vectors();

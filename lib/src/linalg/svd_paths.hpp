@@ -19,7 +19,8 @@ void run_laned_svd(operation& op, const svd_problem<double>& problem);
 void run_jacobi_svd(operation& op, const svd_problem<float>& problem);
 void run_jacobi_svd(operation& op, const svd_problem<double>& problem);
 
-/// The LAPACK of the device's vendor, if has_lapack: oneMKL's gesdd on the host, cuSOLVER's gesvd.
+/// The LAPACK of the device's vendor, if has_lapack: oneMKL's gesdd on the host, cuSOLVER's or rocSOLVER's
+/// gesvd.
 bool has_lapack(const context& ctx);
 void run_lapack_svd(operation& op, const svd_problem<float>& problem);
 void run_lapack_svd(operation& op, const svd_problem<double>& problem);

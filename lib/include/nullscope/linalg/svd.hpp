@@ -50,7 +50,7 @@ inline double default_range_tolerance(std::int64_t tokens, std::int64_t width, d
 //   singular values have high relative accuracy: |ds| / s of the order of eps times that condition number, not times
 //   that of a. This holds down to 1e-14 (float) or 1e-139 (double) of the largest; shorter columns count as zero.
 // - `lapack`: oneMKL's gesdd on the host, one matrix per thread, only where the library has oneMKL and the context's
-//   layout has vectors (CPUs); on GPUs of NVIDIA cuSOLVER's gesvd, one matrix after the other, if it is installed.
+//   layout has vectors (CPUs); on GPUs of NVIDIA and AMD gesvd of cuSOLVER and rocSOLVER, if installed.
 // - `automatic`: with vectors `bidiagonal`, or, for batches too small for its lanes, `lapack` (without oneMKL:
 //   `jacobi`); `lapack` also for very large matrices. Without vectors (GPUs and other accelerators) `jacobi`, and
 //   `lapack` for few large matrices.
