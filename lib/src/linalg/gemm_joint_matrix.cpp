@@ -46,6 +46,8 @@ bool fits(const tile_shape& wanted, const matrix_tile& offered) {
          is_size(wanted.k, offered.k, offered.max_k);
 }
 
+#ifdef SYCL_EXT_ONEAPI_MATRIX
+
 /// A factor (batch, outer, k); one matrix if the whole batch shares it.
 kernels::tile_operand operand(const view<const bfloat16, 3>& x, std::int64_t tile_outer, std::int64_t tile_k) {
   kernels::tile_operand result = tile_operand_of(x, tile_outer, tile_k);
@@ -56,8 +58,6 @@ kernels::tile_operand operand(const view<const bfloat16, 3>& x, std::int64_t til
 std::int64_t packed_elements(const kernels::tile_operand& x, std::int64_t tile_outer, std::int64_t tile_k) {
   return detail::packed_elements(x.from.extent[1], x.from.extent[2], tile_outer, tile_k);
 }
-
-#ifdef SYCL_EXT_ONEAPI_MATRIX
 
 template <int M, int N, int K, bool PairedB, int W>
 using copy_kernel = kernels::to_tiles<M, kernels::tile_order::outer_k, N,
