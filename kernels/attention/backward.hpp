@@ -96,7 +96,6 @@ struct attention_backward {
       }
     }
     if (phase + 1 < chunks) return;
-    members.barrier();
     write_rows(members, matrix, d_q, of_queries, scale, to_q);
     write_rows(members, matrix, d_k, of_keys, scale, to_k);
     write_rows(members, matrix, d_v, of_keys, T(1), to_v);

@@ -122,6 +122,7 @@ void add_cases(std::vector<race_case>& cases, const std::string& type) {
   add("attention_causal", run_forward<T>, {50, 150, 24, 40, true});
   add("attention_of_large_scores", run_forward<T>, {37, 200, 33, 20, false, 200});
   add("attention_of_large_heads", run_forward<T>, {9, 100, 130, 150});
+  add("attention_of_queries_that_see_nothing", run_forward<T>, {150, 20, 24, 40, true});
   add("attention_of_one_query", run_forward<T>, {1, 77, 16, 16});
   add("attention_backward_causal", run_backward<T>, {70, 130, 20, 40, true});
   add("attention_backward_of_few_keys", run_backward<T>, {90, 33, 40, 17});
