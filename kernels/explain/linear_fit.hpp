@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "kernels/explain/dense.hpp"
+#include "kernels/linalg/cholesky.hpp"
 
 namespace nullscope::kernels {
 

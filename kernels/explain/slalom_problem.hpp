@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <sycl/sycl.hpp>
 
-#include "kernels/explain/dense.hpp"
+#include "kernels/linalg/cholesky.hpp"
 
 namespace nullscope::kernels {
 

@@ -1,3 +1,4 @@
+#include <nullscope/linalg/cholesky.hpp>
 #include <nullscope/linalg/qr.hpp>
 #include <nullscope/linalg/svd.hpp>
 
@@ -31,6 +32,16 @@ function_row svd_row(const std::string& name, svd_vectors vectors) {
 template <class T>
 function_table functions(const std::string& type) {
   return {
+      {"cholesky_" + type,
+       {in("a", {batch, n, n}), out("l", {batch, n, n}), out("status", {batch})},
+       [](context& ctx, const arguments& x) {
+         cholesky(ctx, x["a"].as<const T, 3>(), cholesky_results<T>{.l = x["l"], .status = x["status"]});
+       }},
+      {"cholesky_solve_" + type,
+       {in("l", {batch, n, n}), in("b", {batch, n, k}), out("x", {batch, n, k})},
+       [](context& ctx, const arguments& x) {
+         cholesky_solve(ctx, cholesky_system<T>{x["l"], x["b"]}, x["x"].as<T, 3>());
+       }},
       {"least_squares_" + type,
        {in("a", {batch, m, n}), in("b", {batch, m, k}), out("x", {batch, n, k})},
        [](context& ctx, const arguments& x) {

@@ -19,6 +19,7 @@
 #include <nullscope/explain/explanations.hpp>
 #include <nullscope/explain/slalom.hpp>
 #include <nullscope/io/safetensors.hpp>
+#include <nullscope/linalg/cholesky.hpp>
 #include <nullscope/linalg/gemm.hpp>
 #include <nullscope/linalg/qr.hpp>
 #include <nullscope/linalg/random.hpp>

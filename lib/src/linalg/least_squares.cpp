@@ -6,9 +6,8 @@
 
 #include "kernels/linalg/least_squares.hpp"
 #include "lib/src/core/checks.hpp"
-#include "lib/src/core/dispatch.hpp"
 #include "lib/src/core/ranges.hpp"
-#include "lib/src/core/strides.hpp"
+#include "lib/src/linalg/back_substitution.hpp"
 
 namespace nullscope {
 namespace {
@@ -27,13 +26,6 @@ void append_ridge(operation& op, const view<const T, 3>& a, const view<T, 3>& ro
   const T share = std::sqrt(std::numeric_limits<T>::epsilon() / static_cast<T>(n));
   op.launch(detail::groups_of(detail::ceil_div(rows.size(), items), items), 0,
             kernels::ridge_rows<T>{norm, rows, share});
-}
-
-template <class T, int W>
-void solve(operation& op, const view<const T, 3>& r, const view<const T, 3>& c, const view<T, 3>& x) {
-  const std::int64_t strips = detail::ceil_div(x.extent[2], W), per_group = W > 1 ? 1 : items;
-  op.launch(detail::groups_of(detail::ceil_div(x.extent[0] * strips, per_group), per_group), 0,
-            kernels::back_substitution<T, W>{r, c, x, strips});
 }
 
 template <class T>
@@ -58,11 +50,7 @@ sycl::event check_and_run(context& ctx, const least_squares_operands<T>& operand
   // (batch, n, m) (batch, m, k) -> (batch, n, k), solved in place
   const view<T, 3> c = op.take_array<T>(batch, n, k);
   gemm(ctx, gemm_operands<T>{transposed(slice(view<const T, 3>(rows), 1, 0, m)), b}, c);
-  if (detail::has_neighbours(x)) {
-    detail::dispatch_lanes<T>(ctx.layout(), [&]<int W>() { solve<T, W>(op, r, c, x); });
-  } else {
-    solve<T, 1>(op, r, c, x);
-  }
+  detail::back_substitute<T>(op, r, c, x);
   return op.submit();
 }
 

@@ -1,5 +1,6 @@
 /// Products and decompositions with several panels, levels and sweeps. Factors are not unique: what they give together
 /// is.
+#include <nullscope/linalg/cholesky.hpp>
 #include <nullscope/linalg/gemm.hpp>
 #include <nullscope/linalg/qr.hpp>
 #include <nullscope/linalg/rows.hpp>
@@ -49,6 +50,26 @@ race_results run_gemm(context& ctx) {
   const bool is_own = !ctx.layout().has_vectors();
   gemm(ctx, gemm_operands<T>{a, b}, c, {.path = is_own ? gemm_path::own : gemm_path::automatic}).wait();
   return {{"c", as_doubles(c.to_host())}};
+}
+
+/// Diagonally dominant matrices, of which the second has lost its sign.
+template <class T>
+race_results run_cholesky(context& ctx, std::int64_t n) {
+  tensor<T> a = numbers<T>(ctx, {3, n, n}, 8), x = numbers<T>(ctx, {3, n, 5}, 9);
+  std::vector<T> host = a.to_host();
+  for (std::int64_t i = 0; i < 3 * n; ++i) {
+    host[static_cast<std::size_t>(i * n + i % n)] = static_cast<T>(i / n == 1 ? -n : 2 * n);
+  }
+  a.copy_from(host);
+  tensor<T> l(ctx, {3, n, n});
+  tensor<std::int32_t> status(ctx, {3});
+  cholesky(ctx, a, cholesky_results<T>{.l = l, .status = status}).wait();
+  const std::vector<double> factors = as_doubles(l.to_host());
+  cholesky_solve(ctx, cholesky_system<T>{a, x}, x).wait();  // a as its own factor: every matrix has a solution
+  return {{"first factor", {factors.begin(), factors.begin() + n * n}},
+          {"last factor", {factors.begin() + 2 * n * n, factors.end()}},
+          {"status", as_doubles(status.to_host())},
+          {"x", as_doubles(x.to_host())}};
 }
 
 template <class T>
@@ -107,6 +128,10 @@ template <class T>
 void add_cases(std::vector<race_case>& cases, const std::string& type) {
   const double bound = bound_of<T>(200);
   cases.push_back({"gemm_own_" + type, run_gemm<T>, bound});
+  for (const std::int64_t n : {13, 70}) {
+    const std::string name = "cholesky_" + std::to_string(n) + "_" + type;
+    cases.push_back({name, [n](context& ctx) { return run_cholesky<T>(ctx, n); }, bound});
+  }
   for (const auto& [m, n] : {std::pair<std::int64_t, std::int64_t>{33, 17}, {300, 20}, {70, 33}, {20, 45}}) {
     const std::string name = "qr_" + std::to_string(m) + "_" + std::to_string(n) + "_" + type;
     cases.push_back({name, [m = m, n = n](context& ctx) { return run_qr<T>(ctx, m, n); }, bound});

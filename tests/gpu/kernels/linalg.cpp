@@ -1,3 +1,4 @@
+#include "kernels/linalg/batch_cholesky.hpp"
 #include "kernels/linalg/block_sums.hpp"
 #include "kernels/linalg/column_reduce.hpp"
 #include "kernels/linalg/elementwise.hpp"
@@ -22,10 +23,12 @@ kernel_table linalg_kernels() {
       fill_random<double, false, 1, 256>, fill_random<double, false, 1, 32>, fill_random<double, true, 1, 256>,
       fill_random<double, true, 1, 32>, fill_random<float, false, 1, 256>, fill_random<float, false, 1, 32>,
       fill_random<float, true, 1, 256>, fill_random<float, true, 1, 32>, back_substitution<double, 1>,
-      back_substitution<float, 1>, block_sums<double, 1, 256>, block_sums<double, 1, 32>, block_sums<float, 1, 256>,
-      block_sums<float, 1, 32>, column_reduce<double, reduction::sum, 1, 256>,
-      column_reduce<double, reduction::sum, 1, 32>, column_reduce<float, reduction::sum, 1, 256>,
-      column_reduce<float, reduction::sum, 1, 32>, gemm_tiled<bfloat16, float, gemm_shape<1, 8, 4, 16, 16, 16>>,
+      back_substitution<float, 1>, batch_cholesky<double, 1, 256>, batch_cholesky<double, 1, 32>,
+      batch_cholesky<float, 1, 256>, batch_cholesky<float, 1, 32>, block_sums<double, 1, 256>,
+      block_sums<double, 1, 32>, block_sums<float, 1, 256>, block_sums<float, 1, 32>,
+      column_reduce<double, reduction::sum, 1, 256>, column_reduce<double, reduction::sum, 1, 32>,
+      column_reduce<float, reduction::sum, 1, 256>, column_reduce<float, reduction::sum, 1, 32>,
+      gemm_tiled<bfloat16, float, gemm_shape<1, 8, 4, 16, 16, 16>>,
       gemm_tiled<double, double, gemm_shape<1, 4, 4, 16, 16, 16>>,
       gemm_tiled<float, float, gemm_shape<1, 8, 4, 16, 16, 16>>,
       map_one<apply_gelu<double>, double, double, 1, 256, false>,
