@@ -62,7 +62,7 @@ function_row part_row(const std::string& name, attention_matrix matrix) {
 }
 
 template <class T>
-function_table float_and_double_rows(const std::string& type) {
+function_table effective_rows(const std::string& type) {
   return {
       {"attention_weights_" + type,
        {q, k, log_sum_exp, bias, lengths,
@@ -95,6 +95,12 @@ function_table float_and_double_rows(const std::string& type) {
              effective_attention_results<T>{x["p"], x["u"], x["s"], x["rank"], x["status"], x["log_sum_exp"],
                                             x["summary"], x["received_raw"], x["received_effective"]});
        }},
+  };
+}
+
+template <class T>
+function_table statistics_rows(const std::string& type) {
+  return {
       {"attention_row_moments_" + type,
        {in("q", {heads, queries, dk}), in("k", {heads, keys, dk}), in("u", {heads, keys, 4}).also(2, {1, 3, 5}),
         in("bias", {heads, queries, keys}).with_any_strides(), in("rows", {heads, 5}), out("moments", {heads, 5, 3})},
@@ -148,6 +154,11 @@ function_table float_and_double_rows(const std::string& type) {
        },
        function_kind::on_tensors},
   };
+}
+
+template <class T>
+function_table float_and_double_rows(const std::string& type) {
+  return joined(effective_rows<T>(type), statistics_rows<T>(type));
 }
 
 }  // namespace

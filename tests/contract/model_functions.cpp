@@ -54,6 +54,12 @@ function_table layers(const std::string& type) {
                                                              x["d_y"], x["d_residual"]},
                              layer_norm_gradients<T>{x["d_sum"], x["d_gamma"], x["d_beta"], x["d_bias"]});
        }},
+  };
+}
+
+template <class T>
+function_table inputs_and_losses(const std::string& type) {
+  return {
       {"relative_bias_" + type,
        {in("weights", {8, heads}), out("table", {heads, 2 * S - 1}).also(1, {1})},
        [](context& ctx, const arguments& x) {
@@ -190,11 +196,16 @@ function_table rounded() {
   };
 }
 
+template <class T>
+function_table of_type(const std::string& type) {
+  return joined(joined(layers<T>(type), inputs_and_losses<T>(type)), passes<T>(type));
+}
+
 }  // namespace
 
 function_table model_functions(bool fp64) {
-  const function_table of_float = joined(joined(layers<float>("float"), passes<float>("float")), rounded());
-  return fp64 ? joined(of_float, joined(layers<double>("double"), passes<double>("double"))) : of_float;
+  const function_table of_float = joined(of_type<float>("float"), rounded());
+  return fp64 ? joined(of_float, of_type<double>("double")) : of_float;
 }
 
 }  // namespace nullscope::test
