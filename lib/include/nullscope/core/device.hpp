@@ -25,7 +25,7 @@ struct device_properties {
   bool fp64, fp16;
   std::vector<matrix_tile> bf16_tiles;  ///< empty: no matrix engine that can be reached
   std::vector<std::int64_t> sub_group_sizes;
-  std::int64_t vector_bytes;  ///< of a CPU's registers: 64 with AVX-512, 32 with AVX2; 0: no CPU
+  std::int64_t vector_bytes;   ///< of a CPU's registers: 64 with AVX-512, 32 with AVX2; 0: no CPU
   std::int64_t compute_units;  ///< what runs work-groups: hardware threads of a CPU, multiprocessors, Xe cores
   std::int64_t max_work_group_size;
   std::int64_t local_memory_bytes;
